@@ -1,0 +1,12 @@
+"""Kernel support vector machines: drop-in for scikit-learn's, fast, with a certified duality gap.
+
+>>> from maxmargin import SVC
+>>> SVC(C=10.0).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"]).predict([[0.2], [2.9]])
+array(['a', 'b'], dtype='<U1')
+"""
+
+from maxmargin.one_class import OneClassSVM
+from maxmargin.svc import SVC, NuSVC
+
+__all__ = ["SVC", "NuSVC", "OneClassSVM"]
+__version__ = "0.1.0"

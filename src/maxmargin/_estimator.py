@@ -1,0 +1,360 @@
+"""What the estimators share: validation, the Gram matrix, running machines, decision values."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import ABCMeta
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from maxmargin import solvers
+from maxmargin._threads import Threads, effective_n_jobs
+from maxmargin.decision import expand, linear
+from maxmargin.dual import Dual
+from maxmargin.kernels import NAMES, Kernel, Points, resolve_gamma
+from maxmargin.solvers.base import (
+    Record,
+    Solution,
+    Solver,
+    Status,
+    Stop,
+    watch_interrupt,
+    with_time_left,
+)
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # pragma: no cover  (depends on the installed version)
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Callbacks came with scikit-learn 1.9."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Nothing to tear down before scikit-learn 1.9."""
+        return method
+
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_ADVICE = {
+    Status.MAX_ITER: "the budget of iterations (max_iter) was used up; scale the features (for "
+    "example with StandardScaler), lower C or raise max_iter",
+    Status.MAX_TIME: "the time budget (max_time) was used up; raise it, loosen tol or lower C",
+    Status.STALLED: "no step improves the solution any more at this tolerance; scale the features, "
+    "loosen tol, or check that the kernel is positive definite",
+    Status.INFEASIBLE: "the classes cannot be separated under this kernel, so there is no hard "
+    "margin; use a finite C",
+    Status.INTERRUPTED: "it was interrupted; the best solution so far is kept",
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One dual problem of an estimator: its samples (positions in the Gram matrix) and a name."""
+
+    name: str
+    problem: Dual
+    samples: Index
+    warm: Floats | None = None
+
+
+class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of the support vector machines."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions(set(NAMES)), callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "shrinking": ["boolean"],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "solver": [str, Solver],
+        "max_time": [Interval(Real, 0, None, closed="left"), None],
+        "n_jobs": [Integral, None],
+        "warm_start": ["boolean"],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        if isinstance(state, dict):
+            state = {key: value for key, value in state.items() if key != "_prepared"}
+        return state
+
+    # -- input -------------------------------------------------------------------------------
+
+    def _validate(self, X: Any, y: Any = None) -> tuple[Any, Any]:
+        """Check the training data; remember what `predict` has to know of it."""
+        if sp.issparse(X) and self.kernel == "precomputed":
+            raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix.")
+        solvers.get(self.solver)  # an unknown name fails before any work is done
+        effective_n_jobs(self.n_jobs)
+        self._sparse = sp.issparse(X) and not callable(self.kernel)
+        if callable(self.kernel):
+            check_consistent_length(X, y)
+        elif y is None:
+            X = validate_data(self, X, **self._checks())
+        else:
+            X, y = validate_data(self, X, y, **self._checks())
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
+            )
+        self._prepared: Any = None
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (_num_samples(X),)
+        return X, y
+
+    @staticmethod
+    def _checks() -> dict[str, Any]:
+        return {
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+            "accept_sparse": "csr",
+            "accept_large_sparse": True,
+        }
+
+    def _weights(self, X: Any, sample_weight: Any) -> Floats:
+        if callable(self.kernel):
+            X = np.empty((_num_samples(X), 0))
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if not (weight > 0).any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        return np.asarray(weight)
+
+    def _kernel_for(self, X: Any) -> Kernel:
+        plain = callable(self.kernel) or self.kernel == "precomputed"
+        self._gamma = 0.0 if plain else resolve_gamma(self.gamma, X)
+        return Kernel(self.kernel, gamma=self._gamma, degree=self.degree, coef0=self.coef0)
+
+    # -- training ----------------------------------------------------------------------------
+
+    def _solve(
+        self,
+        X: Any,
+        kernel: Kernel,
+        order: Index,
+        segments: Index,
+        machines: Sequence[Machine],
+        *,
+        double: bool,
+    ) -> list[Solution]:
+        """Solve the machines over one Gram matrix of the rows `order` of X."""
+        from maxmargin.gram import Gram  # compiled loops: not at import
+
+        solver = solvers.get(self.solver)
+        many = len(machines) > 1
+        context = self._callback_context(len(machines))
+        side_by_side = many and context is None and not callable(self.kernel)
+        gram = Gram(
+            X,
+            kernel,
+            cache_bytes=int(self.cache_size * (1 << 20)),
+            dtype=np.float64 if double or self.tol < 1e-4 else np.float32,
+            index=None if np.array_equal(order, np.arange(_num_samples(X))) else order,
+            segments=segments,
+            n_jobs=1 if side_by_side else self.n_jobs,
+        )
+        stop = Stop(
+            tol=self.tol,
+            max_iter=None if self.max_iter == -1 else self.max_iter,
+            max_time=None,
+        )
+        deadline = None if self.max_time is None else time.perf_counter() + self.max_time
+        found: dict[int, Solution] = {}
+        with ExitStack() as stack:
+            stack.enter_context(gram.threads)
+            interrupt = stack.enter_context(watch_interrupt())
+            table = self._live_table(stack)
+
+            def run(k: int) -> None:
+                machine = machines[k]
+                rows = gram if len(machine.samples) == gram.n else gram.view(machine.samples)
+                found[k] = solver.solve(
+                    machine.problem,
+                    rows,
+                    warm=machine.warm,
+                    stop=with_time_left(stop, deadline),
+                    callback=self._callback(machine.name, table, context),
+                    interrupt=interrupt,
+                )
+
+            # The largest machines first, so that the last ones to run are short.
+            largest_first = sorted(range(len(machines)), key=lambda k: -len(machines[k].samples))
+            if side_by_side:
+                team = stack.enter_context(Threads(self.n_jobs))
+                team.run(run, [(k,) for k in largest_first])
+            else:
+                for k in range(len(machines)):
+                    run(k)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self)
+        return [found[k] for k in range(len(machines))]
+
+    def _live_table(self, stack: ExitStack) -> Any:
+        if not self.verbose:
+            return None
+        from maxmargin._report import LiveTable
+
+        return stack.enter_context(LiveTable(f"{type(self).__name__}, solver {self.solver}"))
+
+    def _callback_context(self, n_machines: int) -> Any:
+        """scikit-learn's callbacks: one task per machine, one sub-task per checkpoint."""
+        set_here = getattr(self, "_skl_callbacks", None)
+        if not hasattr(self, "_init_callback_context") or not set_here:
+            return None
+        context = self._init_callback_context(max_subtasks=n_machines)
+        context.call_on_fit_task_begin(estimator=self)
+        return context
+
+    def _callback(self, name: str, table: Any, context: Any) -> Callable[[Record], bool] | None:
+        if table is None and context is None:
+            return None
+        machine = None
+        if context is not None:
+            machine = context.subcontext(task_name=f"machine {name}", max_subtasks=None)
+            machine.call_on_fit_task_begin(estimator=self)
+
+        def show(record: Record) -> bool:
+            if table is not None:
+                table.update(name, record)
+            if machine is None:
+                return False
+            step = machine.subcontext(task_name="checkpoint")
+            step.call_on_fit_task_begin(estimator=self)
+            return bool(step.call_on_fit_task_end(estimator=self))
+
+        return show
+
+    def _report(self, solutions: Sequence[Solution]) -> None:
+        """Fitted attributes that tell how training went, and a warning where it fell short."""
+        statuses = [s.status for s in solutions]
+        worst = next((s for s in _WORST_FIRST if s in statuses), Status.SOLVED)
+        self.status_ = str(worst)
+        self.fit_status_ = int(worst is not Status.SOLVED)
+        self.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
+        self.n_kernel_calls_ = sum(s.n_kernel_calls for s in solutions)
+        if worst is not Status.SOLVED:
+            short = sum(s is not Status.SOLVED for s in statuses)
+            which = f"{short} of {len(statuses)} machines" if len(statuses) > 1 else "The solver"
+            violation = max(s.violation for s in solutions)
+            warnings.warn(
+                f"{which} ended with status {str(worst)!r} (violation {violation:.2g}, tol "
+                f"{self.tol:g}): {_ADVICE[worst]}.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    # -- decision values ---------------------------------------------------------------------
+
+    def _check_for_predict(self, X: Any) -> Any:
+        check_is_fitted(self)
+        if not callable(self.kernel):
+            X = validate_data(self, X, reset=False, **self._checks())
+            if sp.issparse(X) and not self._sparse:
+                raise ValueError(f"cannot use sparse input in {type(self).__name__!r} trained on dense data")
+            if self._sparse and not sp.issparse(X):
+                X = sp.csr_array(X)
+        if self.kernel == "precomputed" and X.shape[1] != self.shape_fit_[0]:
+            raise ValueError(
+                f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, "
+                "the number of samples at training time"
+            )
+        if self.n_support_.sum() != len(self.support_):
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
+        return X
+
+    def _expand(self, X: Any, coef: Floats, n_support: Any) -> Floats:
+        """Kernel expansions per class of support vectors, see `maxmargin.decision.expand`."""
+        X = self._check_for_predict(X)
+        kernel = Kernel(self.kernel, gamma=self._gamma, degree=self.degree, coef0=self.coef0)
+        if self.kernel == "precomputed":
+            X = X[:, self.support_]
+            vectors = Points(np.empty((0, 0), X.dtype), len(self.support_))
+        else:
+            vectors = self._vectors(kernel, X)
+        offsets = np.concatenate([[0], np.cumsum(n_support)])
+        return expand(kernel, X, vectors, coef, offsets, n_jobs=self.n_jobs)
+
+    def _vectors(self, kernel: Kernel, X: Any) -> Points:
+        """Support vectors made ready for the kernel; kept, so that small predictions are quick."""
+        if callable(self.kernel):
+            return kernel.prepare(self._fit_support)
+        source, dtype = self.support_vectors_, X.dtype
+        kept = getattr(self, "_prepared", None)
+        if kept is None or kept[0] is not source or kept[1] != (kernel, dtype):
+            kept = (source, (kernel, dtype), kernel.prepare(source, dtype))
+            self._prepared = kept
+        return kept[2]
+
+    def _keep_support(self, X: Any, support: Index) -> None:
+        """`support_`, `support_vectors_` as scikit-learn has them."""
+        from sklearn.utils import _safe_indexing
+
+        self.support_ = support.astype(np.int32)
+        if self.kernel == "precomputed" or callable(self.kernel):
+            self.support_vectors_ = np.empty((0, 0))
+            if callable(self.kernel):
+                self._fit_support = _safe_indexing(X, support)
+        else:
+            self.support_vectors_ = _align(X[support])
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        coef = self._linear_coef()
+        (coef.data if sp.issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    def _linear_coef(self) -> Any:
+        return _align(self.dual_coef_ @ self.support_vectors_)
+
+    def _linear_values(self, X: Any, coef: Any, intercept: Floats) -> Floats:
+        return linear(self._check_for_predict(X), coef, intercept)
+
+
+_WORST_FIRST = (
+    Status.INTERRUPTED,
+    Status.INFEASIBLE,
+    Status.MAX_TIME,
+    Status.MAX_ITER,
+    Status.STALLED,
+)
+
+
+def _align(matrix: Any) -> Any:
+    """A sparse result in the interface (matrix or array) that scikit-learn is configured for."""
+    if not sp.issparse(matrix):
+        return matrix
+    from sklearn import get_config
+
+    arrays = get_config().get("sparse_interface", "spmatrix") == "sparray"
+    return sp.csr_array(matrix) if arrays else sp.csr_matrix(matrix)

@@ -1,0 +1,76 @@
+"""Progress for people: the live table behind ``verbose``."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+from maxmargin.solvers.base import Record
+
+_TITLES = ("machine", "iterations", "violation", "objective", "SVs", "kernel values", "seconds")
+
+
+class LiveTable:
+    """A table with one line per machine, redrawn in a terminal and printed line by line elsewhere."""
+
+    def __init__(self, title: str, pause: float = 0.2) -> None:
+        from rich.console import Console
+
+        self._console = Console()
+        self._title, self._pause = title, pause
+        self._rows: dict[str, Record] = {}
+        self._lock = threading.Lock()
+        self._drawn = 0.0
+        self._live: Any = None
+
+    def __enter__(self) -> LiveTable:
+        if self._console.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            if self._live is not None:
+                self._live.update(self._table(), refresh=True)
+                self._live.__exit__(kind, error, trace)
+            else:
+                self._console.print(self._table())
+
+    def update(self, machine: str, record: Record) -> None:
+        """Show the latest record of a machine."""
+        with self._lock:
+            self._rows[machine] = record
+            now = time.monotonic()
+            if now - self._drawn < self._pause:
+                return
+            self._drawn = now
+            if self._live is not None:
+                self._live.update(self._table(), refresh=True)
+
+    def _table(self) -> Any:
+        from rich.table import Table
+
+        table = Table(title=self._title)
+        for title in _TITLES:
+            table.add_column(title, justify="left" if title == "machine" else "right")
+        for machine, r in list(self._rows.items())[-20:]:
+            table.add_row(
+                machine,
+                f"{r.n_iter:,}",
+                f"{r.violation:.2e}",
+                f"{r.objective:.6g}",
+                f"{r.n_support:,}",
+                f"{r.n_kernel_evals:,}",
+                f"{r.seconds:.2f}",
+            )
+        return table

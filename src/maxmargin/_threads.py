@@ -1,0 +1,143 @@
+"""Threads for one computation: a pool that dies with it, and BLAS kept to one thread meanwhile.
+
+Numba's own layers are not used: its workqueue aborts the process on concurrent launches and GNU
+OpenMP does not survive a fork. Compiled loops release the GIL instead, and Python threads run them
+on disjoint ranges; the BLAS calls inside those ranges are single-threaded, so that ``n_jobs`` is
+the number of busy cores whatever mixture of loops and matrix products runs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import joblib
+from threadpoolctl import ThreadpoolController
+
+
+def effective_n_jobs(n_jobs: int | None) -> int:
+    """Number of threads that `n_jobs` asks for.
+
+    None means every core this process may use (CPU affinity, container limits, the share that a
+    joblib worker was given and ``OMP_NUM_THREADS`` are respected); negative numbers count back
+    from all cores as in joblib.
+    """
+    cores = joblib.cpu_count()
+    if n_jobs is None:
+        limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+        return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
+    if n_jobs == 0:
+        raise ValueError("n_jobs == 0 has no meaning; use None for all cores or 1 for one thread.")
+    return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
+
+
+class _SingleThreadedBlas:
+    """Limits BLAS to one thread while at least one computation is inside; re-entrant, shared."""
+
+    def __init__(self) -> None:
+        self._reset()
+        if hasattr(os, "register_at_fork"):
+            # A child forked in the middle of a fit inherits neither its threads nor its lock.
+            os.register_at_fork(after_in_child=self._reset_in_child)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._limiter: Any = None
+        self._controller: ThreadpoolController | None = None
+
+    def _reset_in_child(self) -> None:
+        limiter = self._limiter
+        self._reset()
+        if limiter is not None:
+            limiter.restore_original_limits()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._depth == 0:
+                if self._controller is None:
+                    # Scanning the loaded libraries takes milliseconds: once per process.
+                    import scipy.linalg  # noqa: F401  (its BLAS must be loaded to be found)
+
+                    self._controller = ThreadpoolController()
+                self._limiter = self._controller.limit(limits=1, user_api="blas")
+            self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._limiter.restore_original_limits()
+                self._limiter = None
+
+
+_blas = _SingleThreadedBlas()
+
+
+class Threads:
+    """A context in which `run` spreads calls over `n_jobs` threads.
+
+    Examples
+    --------
+    >>> from maxmargin._threads import Threads
+    >>> squares = [0, 0, 0]
+    >>> def square(i):
+    ...     squares[i] = i * i
+    >>> with Threads(2) as threads:
+    ...     threads.run(square, [(0,), (1,), (2,)])
+    >>> squares
+    [0, 1, 4]
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n = effective_n_jobs(n_jobs)
+        self._pool: ThreadPoolExecutor | None = None
+        self._entered = 0
+
+    def __enter__(self) -> Threads:
+        if self._entered == 0:
+            _blas.__enter__()
+        self._entered += 1
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._entered -= 1
+        if self._entered == 0:
+            if self._pool is not None:
+                self._pool.shutdown(wait=True)
+                self._pool = None
+            _blas.__exit__()
+
+    def run(self, function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> None:
+        """Call ``function(*arguments)`` for each of `calls`; the first error is raised."""
+        todo = list(calls)
+        if self.n == 1 or len(todo) <= 1 or not self._entered:
+            for arguments in todo:
+                function(*arguments)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n - 1, thread_name_prefix="maxmargin")
+        # One queue for all, so that long calls do not leave a core idle. The calling thread takes its
+        # share: one hand-over less.
+        queue = iter(todo)
+        others = [self._pool.submit(_each, function, queue) for _ in range(min(self.n, len(todo)) - 1)]
+        try:
+            _each(function, queue)
+        finally:
+            errors = [error for future in others if (error := future.exception()) is not None]
+        if errors:
+            raise errors[0]
+
+    def split(self, n: int, smallest: int) -> list[tuple[int, int]]:
+        """Cut ``range(n)`` into at most one range per thread, none shorter than `smallest`."""
+        parts = max(1, min(self.n, n // max(1, smallest)))
+        cuts = [n * k // parts for k in range(parts + 1)]
+        return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+
+def _each(function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> None:
+    for arguments in calls:
+        function(*arguments)

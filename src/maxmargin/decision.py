@@ -1,0 +1,87 @@
+"""Decision values: kernel expansions over the support vectors, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from maxmargin._threads import Threads
+from maxmargin.kernels import Kernel, Points
+
+Floats = NDArray[np.float64]
+
+# A tile of kernel values: 256 samples by 2,048 support vectors.
+_ROWS, _COLUMNS = 256, 2048
+# Multiplications below which threads cost more than they save.
+_WORTH_THREADS = 20_000_000
+
+
+def expand(
+    kernel: Kernel,
+    X: Any,
+    vectors: Points,
+    coef: Floats,
+    classes: NDArray[np.intp],
+    *,
+    n_jobs: int | None = None,
+) -> Floats:
+    """``out[c, s, r] = sum over the support vectors v of class c of coef[r, v] k(X[s], v)``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    X : array, CSR matrix or, for callable kernels, any indexable
+        New samples.
+    vectors : Points
+        Support vectors, prepared by the kernel, class by class.
+    coef : ndarray of shape (n_rows, n_vectors)
+        Coefficients.
+    classes : ndarray of int
+        Offsets ``[0, ..., n_vectors]`` of the classes in `vectors`.
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_samples, n_rows)
+    """
+    n = _num_samples(X)
+    out = np.zeros((len(classes) - 1, n, len(coef)))
+    dtype = np.dtype(np.float64) if callable(kernel.name) else vectors.X.dtype
+    weights = coef.T.astype(dtype)
+
+    def work(start: int) -> None:
+        stop = min(n, start + _ROWS)
+        part = X[start:stop] if hasattr(X, "dtype") else _safe_indexing(X, slice(start, stop))
+        A = kernel.prepare(part, dtype, like=vectors)
+        rows = np.arange(stop - start)
+        buffer = np.empty((stop - start) * min(_COLUMNS, max(1, vectors.n)), dtype)
+        for c in range(len(classes) - 1):
+            for a in range(classes[c], classes[c + 1], _COLUMNS):
+                e = min(classes[c + 1], a + _COLUMNS)
+                K = buffer[: len(rows) * (e - a)].reshape(len(rows), e - a)
+                kernel.fill(A, vectors, a, e, K, rows, first=a)
+                out[c, start:stop] += K @ weights[a:e]
+
+    starts = [(s,) for s in range(0, n, _ROWS)]
+    work_size = n * vectors.n * (kernel.cost(vectors) + len(coef))
+    if len(starts) > 1 and work_size > _WORTH_THREADS and not callable(kernel.name):
+        with Threads(n_jobs) as threads:
+            threads.run(work, starts)
+    else:
+        for start in starts:
+            work(*start)
+    return out
+
+
+def linear(X: Any, coef: Any, intercept: Floats) -> Floats:
+    """Decision values of linear machines with weight vectors `coef` (n_machines, d)."""
+    product = X @ coef.T
+    product = product.toarray() if sp.issparse(product) else np.asarray(product)
+    return np.asarray(product + intercept, dtype=np.float64)

@@ -1,0 +1,596 @@
+r"""The one dual problem that every machine of the library solves.
+
+.. math::
+
+    \min_u\; f(u) = \tfrac12 u^\top (A \circ (K + c) + \mathrm{diag}(r))\, u - p^\top u
+    \quad\text{with}\quad lo \le u \le hi,\quad \sum_{i \in g} u_i = s_g \text{ for each group } g
+
+`K` is the plain kernel matrix, the constant `c` is 1 where the bias is folded into the kernel, and
+`A` couples classes only: :math:`A_{ij} = a[class_i, class_j]`. Variable i uses kernel row
+``row[i]``, so a problem may have fewer variables than there are rows (a class pair) or more
+(regression). What solvers share is the pair (u, gradient); everything here is computed from it
+without a kernel call: objective, KKT violation, offsets and a certified duality gap.
+
+===========================  =================  =====================  ==================  ==================
+constructor                  A                  p                      box                 groups
+===========================  =================  =====================  ==================  ==================
+`c_svc`                      1                  y                      [0, C], [-C, 0]     all, sum 0
+`squared_c_svc`              1                  y                      [0, ∞), (-∞, 0]     all, sum 0
+`reduced_hulls`              y y'               0                      [0, mu]             per class, sum 1
+`nearest_points`             y y'               0                      [0, ∞)              per class, sum 1
+`minimum_norm`               y y', c = 1        0                      [0, ∞)              all, sum 1
+`one_class`                  1                  0                      [0, 1/(nu n)]       all, sum 1
+`one_class_l2`               1                  0                      [0, ∞)              all, sum 1
+`all_distances`              K-1 / -1           0                      [0, mu]             per class, sum 1
+===========================  =================  =====================  ==================  ==================
+
+**The gap.** Linearise the kernel part at u and keep the separable part exact. With
+:math:`h = (A\circ(K+c))u` convexity gives, for every feasible v,
+
+.. math:: f(u) - f(v) \le h^\top(u - v) + \tfrac12 \textstyle\sum r_i (u_i^2 - v_i^2) - p^\top (u - v),
+
+and the largest value of the right side over v is the gap: a sum of one-dimensional concave
+problems joined by one multiplier per group. For `c_svc` it equals primal minus dual value with the
+best possible bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """A frozen description of one problem; see the module's text for the formula.
+
+    Parameters
+    ----------
+    name : str
+        The constructor that made it.
+    p, lo, hi, ridge : ndarray of shape (m,)
+        Linear term, box and the diagonal that squared slacks add.
+    group : ndarray of int of shape (m,)
+        Group of each variable.
+    sums : ndarray of shape (n_groups,)
+        What the variables of each group add up to.
+    row : ndarray of int of shape (m,)
+        Kernel row of each variable.
+    label, coupling : ndarray of int of shape (m,), ndarray of shape (k, k)
+        Class of each variable and the matrix a.
+    shift : float
+        The constant added to every kernel value.
+    scale : float
+        LIBSVM's KKT violation is this times the violation here. If `self_scaled` the scale is
+        ``scale / u'Qu`` instead: that of the hyperplane with margin 1 to which u is rescaled.
+    """
+
+    name: str
+    p: Floats
+    lo: Floats
+    hi: Floats
+    ridge: Floats
+    group: Index
+    sums: Floats
+    row: Index
+    label: Index
+    coupling: Floats
+    shift: float = 0.0
+    scale: float = 1.0
+    self_scaled: bool = False
+    members: tuple[Any, ...] = field(init=False, repr=False)
+    signs: Floats | None = field(init=False, repr=False)
+    plain: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.n_groups == 1:
+            members: tuple[Any, ...] = (slice(None),)  # a view, where an index would copy
+        else:
+            members = tuple(np.flatnonzero(self.group == g) for g in range(self.n_groups))
+        object.__setattr__(self, "members", members)
+        a = self.coupling
+        s = np.sign(a[0])
+        rank_one = np.array_equal(a, np.outer(s, s))
+        object.__setattr__(self, "signs", s[self.label] if rank_one else None)
+        one_to_one = self.m == 0 or np.array_equal(self.row, np.arange(self.m))
+        object.__setattr__(self, "plain", bool(rank_one and (s == 1).all() and one_to_one))
+        self._check()
+
+    def _check(self) -> None:
+        if (self.lo > self.hi).any():
+            raise ValueError("Every lower bound must be at most its upper bound.")
+        for g, (member, total) in enumerate(zip(self.members, self.sums, strict=True)):
+            low, high = self.lo[member].sum(), self.hi[member].sum()
+            slack = 1e-9 * max(1.0, abs(total))
+            if not low - slack <= total <= high + slack:
+                raise ValueError(
+                    f"No feasible point: the variables of group {g} can add up to values between "
+                    f"{low:g} and {high:g}, not to {total:g}."
+                )
+
+    @property
+    def m(self) -> int:
+        """Number of variables."""
+        return len(self.p)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of equality constraints."""
+        return len(self.sums)
+
+    # -- feasible points ---------------------------------------------------------------------
+
+    def start(self) -> Floats:
+        """A feasible point with few non-zeros."""
+        u = np.clip(np.zeros(self.m), self.lo, self.hi)
+        for member, total in zip(self.members, self.sums, strict=True):
+            if total:
+                u[member] = _fill_evenly(u[member], self.hi[member], total)
+        return self.repair(u)
+
+    def repair(self, u: ArrayLike) -> Floats:
+        """The given point made feasible: clipped to the box, sums restored, zeros kept if possible."""
+        given = np.array(u, dtype=np.float64)
+        if given.shape != (self.m,):
+            raise ValueError(
+                f"A warm start must have shape ({self.m},), one value per variable of the "
+                f"problem; got {given.shape}."
+            )
+        if not np.isfinite(given).all():
+            raise ValueError("A warm start must not contain NaN or infinity.")
+        out: Floats = np.clip(given, self.lo, self.hi)
+        for member, total in zip(self.members, self.sums, strict=True):
+            out[member] = _shift_sum(out[member], self.lo[member], self.hi[member], total)
+        return out
+
+    # -- the matrix --------------------------------------------------------------------------
+
+    def gradient(self, u: Floats, gram: Any) -> Floats:
+        """(A∘(K+c) + diag(ridge)) u - p."""
+        g = -self.p.copy()
+        self.update(g, np.flatnonzero(u), u[u != 0], gram)
+        return g
+
+    def update(self, g: Floats, idx: Index, delta: Floats, gram: Any) -> None:
+        """Change the gradient in place for a change `delta` of the variables `idx`."""
+        if not len(idx):
+            return
+        if self.plain:
+            gram.add(g, idx, delta)
+            if self.shift:
+                g += self.shift * delta.sum()
+        elif self.signs is not None:
+            self._add(g, self.signs, self.row[idx], self.signs[idx] * delta, gram)
+        else:
+            for c in np.unique(self.label[idx]):
+                of = self.label[idx] == c
+                self._add(g, self.coupling[self.label, c], self.row[idx[of]], delta[of], gram)
+        g[idx] += self.ridge[idx] * delta
+
+    def _add(self, g: Floats, factor: Floats, rows: Index, coef: Floats, gram: Any) -> None:
+        z = np.zeros(gram.n)
+        gram.add(z, rows, coef)
+        if self.shift:
+            z += self.shift * coef.sum()
+        g += factor * z[self.row]
+
+    def exact_gradient(self, u: Floats, some: Index, gram: Any) -> Floats:
+        """The gradient of the variables `some`, from float64 kernel values."""
+        support = np.flatnonzero(u)
+        g = self.ridge[some] * u[some] - self.p[some]
+        for c in np.unique(self.label[support]):
+            of = support[self.label[support] == c]
+            z = gram.exact(self.row[some], self.row[of], u[of]) + self.shift * u[of].sum()
+            g += self.coupling[self.label[some], c] * z
+        return g
+
+    def block(self, idx: Index, others: Index, gram: Any) -> Array:
+        """The block of A∘(K+c) + diag(ridge) for two sets of variables, in the rows' precision."""
+        Q = gram.block(self.row[idx], self.row[others])
+        if self.shift:
+            Q += Q.dtype.type(self.shift)
+        if self.signs is None:
+            Q *= self.coupling[np.ix_(self.label[idx], self.label[others])].astype(Q.dtype)
+        elif self.coupling.shape != (1, 1):
+            Q *= self.signs[idx, None].astype(Q.dtype)
+            Q *= self.signs[others].astype(Q.dtype)
+        # The exact diagonal: rounding must not make a pair of equal points look curved.
+        order = np.argsort(others, kind="stable")
+        at = np.minimum(np.searchsorted(others, idx, sorter=order), len(others) - 1)
+        at = order[at]
+        same = others[at] == idx
+        Q[np.flatnonzero(same), at[same]] = self.diag(gram)[idx[same]]
+        return Q
+
+    def diag(self, gram: Any) -> Floats:
+        """Diagonal of A∘(K+c) + diag(ridge)."""
+        same = self.coupling[self.label, self.label]
+        return np.asarray(same * (gram.diag[self.row] + self.shift) + self.ridge)
+
+    # -- optimality --------------------------------------------------------------------------
+
+    def extremes(self, u: Floats, g: Floats) -> tuple[Floats, Floats]:
+        """Per group, the least gradient that may rise and the largest that may fall.
+
+        u is optimal exactly if in every group the first is at least the second.
+        """
+        up = np.where(u < self.hi, g, np.inf)
+        down = np.where(u > self.lo, g, -np.inf)
+        least = np.array([up[i].min(initial=np.inf) for i in self.members])
+        most = np.array([down[i].max(initial=-np.inf) for i in self.members])
+        return least, most
+
+    def violation(self, u: Floats, g: Floats) -> float:
+        """The largest KKT violation, in LIBSVM's scaling."""
+        least, most = self.extremes(u, g)
+        worst = float(np.max(most - least, initial=-np.inf))
+        return max(0.0, worst) * self.tolerance_scale(u, g)
+
+    def tolerance_scale(self, u: Floats, g: Floats) -> float:
+        """What a difference of gradients is multiplied by to be in LIBSVM's scaling."""
+        if not self.self_scaled:
+            return self.scale
+        square = self.square(u, g)
+        return self.scale / square if square > 0 else np.inf
+
+    def square(self, u: Floats, g: Floats) -> float:
+        """u'Qu, the squared norm of w in the (ridged) feature space."""
+        return float(u @ (g + self.p))
+
+    def objective(self, u: Floats, g: Floats) -> float:
+        """f(u)."""
+        return 0.5 * float(u @ (g - self.p))
+
+    def offset(self, u: Floats, g: Floats) -> Floats:
+        """Per group, the value that the gradient takes on the free variables.
+
+        The decision function of a machine with one group is ``K u - offset``. Without free
+        variables: the middle of the interval that the KKT conditions leave.
+        """
+        out = np.empty(self.n_groups)
+        free = (u > self.lo) & (u < self.hi)
+        least, most = self.extremes(u, g)
+        for k, member in enumerate(self.members):
+            inside = g[member][free[member]]
+            if len(inside):
+                out[k] = inside.mean()
+            elif np.isfinite(least[k]) and np.isfinite(most[k]):
+                out[k] = 0.5 * (least[k] + most[k])
+            else:
+                out[k] = least[k] if np.isfinite(least[k]) else most[k]
+        return out
+
+    def gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
+        """An upper bound of f(u) - min f.
+
+        `noise` bounds the error of every gradient entry; what it can amount to is added.
+        """
+        c = self.ridge * u - g  # p - h
+        total = float(u @ (0.5 * self.ridge * u - c))  # h'u + r u^2/2 - p'u, see the module's text
+        for member, s in zip(self.members, self.sums, strict=True):
+            at = _best_multiplier(c[member], self.lo[member], self.hi[member], self.ridge[member], s)
+            if at is None:
+                return self._hard_margin_gap(u, g)
+            b, v = at
+            t = c[member] - b
+            total += float(t @ v - 0.5 * (self.ridge[member] * v) @ v) + b * s
+            if noise:
+                total += noise * float(np.abs(u[member] - v).sum())
+        # Cancellation can leave a tiny negative number where the true gap is a tiny positive one.
+        return max(total, 0.0)
+
+    def _hard_margin_gap(self, u: Floats, g: Floats) -> float:
+        """The gap without slack: w must be rescaled until every margin is at least 1."""
+        if self.n_groups != 1 or self.ridge.any() or self.sums[0] != 0:
+            return float("inf")
+        score = g + self.p
+        positive = self.p > 0
+        if positive.all() or not positive.any():
+            return float("inf")
+        margin = 0.5 * (score[positive].min() - score[~positive].max())
+        if margin <= 0:
+            return float("inf")
+        primal = 0.5 * self.square(u, g) / margin**2
+        return max(0.0, primal + self.objective(u, g))
+
+    def relative_gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
+        """(primal - dual) / (1 + |primal|) of the estimator's problem."""
+        gap = self.gap(u, g, noise)
+        if not np.isfinite(gap):
+            return float("inf")
+        if not self.self_scaled:
+            unit = 1.0 if self.p.any() else self.scale**2
+            primal = unit * abs(gap - self.objective(u, g))
+            return unit * gap / (1.0 + primal)
+        # Rescaled to margin 1 the value is scale^2 / (2 ||w||^2), and ||w*||^2 >= ||w||^2 - 2 gap.
+        square = self.square(u, g)
+        if square <= 2.0 * gap:
+            return float("inf")
+        dual, primal = 0.5 * self.scale**2 / square, 0.5 * self.scale**2 / (square - 2.0 * gap)
+        return (primal - dual) / (1.0 + primal)
+
+    def infeasible(self, u: Floats, g: Floats, gram: Any) -> bool:
+        """Whether the hulls touch to working precision: there is no margin to rescale to 1."""
+        if not self.self_scaled:
+            return False
+        return self.square(u, g) <= 1e-12 * float(np.max(np.abs(gram.diag), initial=0.0))
+
+
+# -- constructors ----------------------------------------------------------------------------
+
+
+def c_svc(
+    y: ArrayLike, C: ArrayLike = 1.0, bounds: ArrayLike | None = None, rows: ArrayLike | None = None
+) -> Dual:
+    """C-SVC with the hinge loss; u = y alpha. `bounds` (one per sample) take the place of `C`.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> problem = dual.c_svc([1, -1, 1], C=2.0)
+    >>> problem.lo, problem.hi
+    (array([ 0., -2.,  0.]), array([2., 0., 2.]))
+    """
+    y = _signs(y)
+    upper = np.broadcast_to(np.asarray(C if bounds is None else bounds, np.float64), y.shape)
+    if (upper < 0).any() or np.isnan(upper).any():
+        raise ValueError("C and sample bounds must be non-negative numbers.")
+    lo, hi = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
+    return _problem("c_svc", p=y, lo=lo, hi=hi, sums=[0.0], rows=rows)
+
+
+def squared_c_svc(y: ArrayLike, ridge: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    """C-SVC with the squared hinge loss; ``ridge = 1/(2C)`` for the loss C sum xi^2."""
+    y = _signs(y)
+    lo, hi = np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)
+    return _problem("squared_c_svc", p=y, lo=lo, hi=hi, sums=[0.0], ridge=ridge, rows=rows)
+
+
+def reduced_hulls(y: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    """Nearest points of two reduced hulls: the mu-SVM, which is nu-SVC with mu = 2/(nu n)."""
+    y = _signs(y)
+    mu = _upper(mu, y.shape, "mu")
+    return _hulls("reduced_hulls", y, hi=mu, scale=1.0 / float(np.median(mu)), rows=rows)
+
+
+def nearest_points(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None = None) -> Dual:
+    """Nearest points of two hulls; multiplied by 2/||w||^2 it is the (squared) hinge C-SVC."""
+    y = _signs(y)
+    return _hulls("nearest_points", y, ridge=ridge, scale=2.0, self_scaled=True, rows=rows)
+
+
+def minimum_norm(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None = None) -> Dual:
+    """The point of least norm in the hull of y (phi(x), 1): no bias, or rather a penalised one."""
+    y = _signs(y)
+    return _problem(
+        "minimum_norm",
+        p=np.zeros(len(y)),
+        sums=[1.0],
+        ridge=ridge,
+        label=(y < 0).astype(np.intp),
+        coupling=[[1.0, -1.0], [-1.0, 1.0]],
+        shift=1.0,
+        scale=1.0,
+        self_scaled=True,
+        rows=rows,
+    )
+
+
+def one_class(
+    n: int, nu: float = 0.5, weights: ArrayLike | None = None, rows: ArrayLike | None = None
+) -> Dual:
+    """Schölkopf's one-class machine, alpha summing to 1; `weights` scale the bounds."""
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    _unit_interval(nu, "nu")
+    total = nu * w.sum()
+    return _problem("one_class", p=np.zeros(n), hi=w / total, sums=[1.0], scale=float(total), rows=rows)
+
+
+def one_class_l2(n: int, ridge: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    """The one-class machine with squared slacks; divided by rho = u'Qu it is the paper's alpha."""
+    return _problem("one_class_l2", p=np.zeros(n), sums=[1.0], ridge=ridge, self_scaled=True, rows=rows)
+
+
+def all_distances(labels: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    """All-Distances SVM: the hulls of K classes, each drawn to all others."""
+    classes, label = np.unique(np.asarray(labels), return_inverse=True)
+    k = len(classes)
+    if k < 2:
+        raise ValueError("The All-Distances SVM needs at least two classes.")
+    mu = _upper(mu, label.shape, "mu")
+    smallest = np.bincount(label).min()
+    if mu.max() * smallest < 1 - 1e-12:
+        raise ValueError(
+            f"mu = {mu.max():g} is infeasible: the smallest class has {smallest} samples, so the "
+            f"smallest feasible mu is {1 / smallest:g}."
+        )
+    return _problem(
+        "all_distances",
+        p=np.zeros(len(label)),
+        hi=mu,
+        sums=np.ones(k),
+        group=label,
+        label=label,
+        coupling=k * np.eye(k) - 1.0,
+        scale=1.0 / float(np.median(mu)),
+        rows=rows,
+    )
+
+
+def _hulls(name: str, y: Floats, **parts: Any) -> Dual:
+    """Two groups, one per class, each summing to 1."""
+    group = (y < 0).astype(np.intp)
+    return _problem(
+        name,
+        p=np.zeros(len(y)),
+        sums=[1.0, 1.0],
+        group=group,
+        label=group,
+        coupling=[[1.0, -1.0], [-1.0, 1.0]],
+        **parts,
+    )
+
+
+def _problem(
+    name: str,
+    *,
+    p: Array,
+    sums: Sequence[float] | Floats,
+    lo: ArrayLike = 0.0,
+    hi: ArrayLike = np.inf,
+    ridge: ArrayLike = 0.0,
+    group: ArrayLike | None = None,
+    label: ArrayLike | None = None,
+    coupling: ArrayLike = ((1.0,),),
+    rows: ArrayLike | None = None,
+    shift: float = 0.0,
+    scale: float = 1.0,
+    self_scaled: bool = False,
+) -> Dual:
+    m = len(p)
+
+    def floats(values: ArrayLike) -> Floats:
+        return np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (m,)))
+
+    def indices(values: ArrayLike | None) -> Index:
+        return np.zeros(m, np.intp) if values is None else np.array(values, dtype=np.intp)
+
+    r = floats(ridge)
+    if (r < 0).any() or not np.isfinite(r).all():
+        raise ValueError("ridge must be finite and non-negative.")
+    return Dual(
+        name=name,
+        p=floats(p),
+        lo=floats(lo),
+        hi=floats(hi),
+        ridge=r,
+        group=indices(group),
+        sums=np.asarray(sums, dtype=np.float64),
+        row=np.arange(m) if rows is None else np.array(rows, dtype=np.intp),
+        label=indices(label),
+        coupling=np.asarray(coupling, dtype=np.float64),
+        shift=shift,
+        scale=scale,
+        self_scaled=self_scaled,
+    )
+
+
+def _signs(y: ArrayLike) -> Floats:
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim != 1 or not np.isin(y, (-1.0, 1.0)).all():
+        raise ValueError("y must be one-dimensional with values -1 and +1.")
+    return y
+
+
+def _upper(mu: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
+    mu = np.array(np.broadcast_to(np.asarray(mu, dtype=np.float64), shape))
+    if not (mu > 0).all():
+        raise ValueError(f"{name} must be positive.")
+    return mu
+
+
+def _unit_interval(value: float, name: str) -> None:
+    if not 0 < value <= 1:
+        raise ValueError(f"{name} must be in (0, 1], got {value!r}.")
+
+
+# -- arithmetic on one group -----------------------------------------------------------------
+
+
+def _fill_evenly(u: Floats, hi: Floats, total: float) -> Floats:
+    """Raise variables spread evenly over the group to their bound until they add up to `total`."""
+    missing = total - float(u.sum())
+    if missing <= 0:
+        return u
+    room = hi - u
+    typical = float(np.median(room))
+    count = min(len(u), int(np.ceil(missing / typical)) if typical > 0 else len(u))
+    order = np.linspace(0, len(u) - 1, max(1, count)).astype(np.intp)
+    order = np.concatenate([np.unique(order), np.setdiff1d(np.arange(len(u)), order)])
+    ahead = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
+    u = u.copy()
+    u[order] += np.clip(missing - ahead, 0.0, room[order])
+    return u
+
+
+def _shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
+    """Move `u` inside its box until it adds up to `total`, touching zeros last."""
+    u = u.copy()
+    for stage in range(4):
+        missing = total - float(u.sum())
+        if abs(missing) <= 1e-15 * max(1.0, float(np.abs(u).sum())):
+            break
+        room = hi - u if missing > 0 else u - lo
+        if stage == 0:  # towards zero
+            room = np.minimum(room, np.where(np.sign(u) == -np.sign(missing), np.abs(u), 0.0))
+        elif stage == 1:  # what is not zero
+            room = np.where(u != 0, room, 0.0)
+        finite = np.isfinite(room)
+        if not finite.all():
+            share = np.where(finite, 0.0, 1.0) / (~finite).sum()
+        else:
+            available = float(room.sum())
+            if available <= 0:
+                continue
+            share = room / max(available, abs(missing))
+        u = np.clip(u + missing * share, lo, hi)
+    return u
+
+
+def _best_multiplier(
+    c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float
+) -> tuple[float, Floats] | None:
+    """The b that minimises sum_i max_v [(c_i - b) v - r_i v^2/2] + b total over lo <= v <= hi.
+
+    Returns b and the v of the maxima, or None where every b gives infinity. At the minimum the v
+    add up to `total`; the sum falls as b grows, so b is a weighted quantile (ridge 0) or the root
+    of a monotone function.
+    """
+    flat = ridge == 0
+    # Where nothing but the sum bounds v, b must keep c - b from pointing to infinity.
+    floor = float(np.max(c[flat & np.isposinf(hi)], initial=-np.inf))
+    ceiling = float(np.min(c[flat & np.isneginf(lo)], initial=np.inf))
+    if floor > ceiling:
+        return None
+    if flat.all() and np.isfinite(lo).all() and np.isfinite(hi).all():
+        order = np.argsort(-c, kind="stable")
+        # With b just below c[order[k]] the first k + 1 variables are at their upper bound.
+        reached = lo.sum() + np.cumsum((hi - lo)[order])
+        k = min(int(np.searchsorted(reached, total)), len(c) - 1) if len(c) else 0
+        b = float(c[order[k]]) if len(c) else 0.0
+        return b, np.where(c > b, hi, lo)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+
+        def best(b: float) -> Floats:
+            t = c - b
+            v = np.where(flat, np.where(t > 0, hi, lo), t / ridge)
+            # On the edge of an unbounded variable any v is a maximum, 0 among them.
+            return np.where(flat & (t == 0), np.clip(0.0, lo, hi), np.clip(v, lo, hi))
+
+        spread = float(np.max(np.abs(c), initial=1.0))
+        low = max(floor, -spread) if np.isfinite(floor) else -spread
+        high = min(ceiling, spread) if np.isfinite(ceiling) else spread
+        while not np.isfinite(floor) and best(low).sum() < total and low > -1e300:
+            low *= 2.0
+        while not np.isfinite(ceiling) and best(high).sum() > total and high < 1e300:
+            high *= 2.0
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            if middle in (low, high):
+                break
+            if best(middle).sum() > total:
+                low = middle
+            else:
+                high = middle
+        b = high if np.isfinite(best(high)).all() else low
+        v = best(b)
+    return (b, v) if np.isfinite(v).all() else None

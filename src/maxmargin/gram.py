@@ -1,0 +1,464 @@
+"""Rows of one Gram matrix: computed in batches, cached within a byte budget, shared by subsets.
+
+Solvers do not see a matrix Q with labels baked in. They see plain kernel rows in the order of the
+data, so the same rows serve every class pair, fold, C and solver. The work is done in three ways:
+
+- `Gram.add` adds a combination of rows to a vector. This is the gradient update of every solver.
+  Rows that find a place in the cache are kept, the others are computed and used tile by tile.
+- `Gram.block` computes a small block directly; gathering it from cached rows would be slower.
+- `Gram.ensure` puts rows into `Gram.table` for compiled loops that read them one at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.utils import _safe_indexing
+
+from maxmargin import _jit
+from maxmargin._threads import Threads
+from maxmargin.kernels import Kernel, resolve_gamma
+
+Array = NDArray[Any]
+Index = NDArray[np.intp]
+
+# Below this many multiplications a second thread costs more than it saves (about 0.1 ms of work).
+_WORTH_A_THREAD = 5_000_000
+# Rows of a streamed tile, which is used once and forgotten.
+_STREAM_ROWS = 256
+
+
+class Tally(Protocol):
+    """Whoever is charged for kernel values."""
+
+    def count(self, evals: int = 0, calls: int = 0) -> None:
+        """Add to the counters."""
+
+
+class Gram:
+    """Rows of the kernel matrix of one data set.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d)
+        The data; for ``kernel="precomputed"`` the matrix itself, for a callable anything that can be
+        indexed. A reference is kept.
+    kernel : str, callable or Kernel
+        See `maxmargin.kernels`.
+    gamma : {"scale", "auto"} or float
+        Kernel coefficient.
+    degree, coef0
+        Parameters of the poly and sigmoid kernels.
+    cache_bytes : int
+        Budget of the row cache; never exceeded.
+    dtype : {float32, float64}
+        Precision of the rows. Sums over rows are always float64.
+    index : array of int, optional
+        Use only these rows of `X`, in this order.
+    segments : array of int, optional
+        Column offsets ``[0, ..., n]`` (class by class, say). Where the whole matrix fits the budget a
+        row is then computed segment by segment, as subsets ask for it.
+    n_jobs : int, optional
+        Threads; None for all cores.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    diag : ndarray of shape (n,)
+        k(x, x), float64.
+    n_evals, n_calls : int
+        Kernel values computed, and kernel values used (cached or not).
+
+    Examples
+    --------
+    >>> from maxmargin.gram import Gram
+    >>> gram = Gram([[0.0], [1.0], [2.0]], kernel="linear", dtype="float64")
+    >>> gram.rows([1, 2])
+    array([[0., 1., 2.],
+           [0., 2., 4.]])
+    >>> gram.n_evals, gram.n_calls
+    (6, 6)
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        kernel: str | Callable[..., Any] | Kernel = "rbf",
+        *,
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        cache_bytes: int = 200 << 20,
+        dtype: DTypeLike = np.float32,
+        index: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        if not isinstance(kernel, Kernel):
+            plain = callable(kernel) or kernel in ("precomputed", "linear")
+            X = X if callable(kernel) or hasattr(X, "shape") else np.asarray(X, dtype=np.float64)
+            number = 1.0 if plain else resolve_gamma(gamma, X)
+            kernel = Kernel(kernel, gamma=number, degree=degree, coef0=coef0)
+        self.X, self.kernel, self.cache_bytes = X, kernel, int(cache_bytes)
+        self.index: Index | None = None if index is None else np.asarray(index, dtype=np.intp)
+        # A given matrix is read where it lies: converting it would cost what the cache should save.
+        self.dtype = np.dtype(np.float64 if kernel.name == "precomputed" else dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {self.dtype}.")
+        self.points = kernel.prepare(X, self.dtype, index=self.index)
+        self.n = self.points.n
+        self.columns: Index = np.arange(self.n)
+        self.diag: Array = kernel.diag(self.points)
+        self.threads = Threads(n_jobs)
+        self.n_evals = self.n_calls = 0
+        self._cost = kernel.cost(self.points)
+        self._lock = threading.Lock()
+        self._open_cache(segments)
+
+    # -- the cache ---------------------------------------------------------------------------
+
+    def _open_cache(self, segments: ArrayLike | None) -> None:
+        n = self.n
+        given = self.kernel.name == "precomputed"
+        self.capacity = n if given else min(n, self.cache_bytes // max(1, n * self.dtype.itemsize))
+        self.holds_all = self.capacity >= n
+        bounds = [0, n] if segments is None or not self.holds_all else segments
+        self.segments: Index = np.asarray(bounds, dtype=np.intp)
+        self._table: Array | None = self.points.X if given else None
+        self.slot: Index = np.arange(n) if self.holds_all else np.full(n, -1)
+        # Which segments of which row are there; with evictions a row is there or not.
+        self._valid = np.full((n, len(self.segments) - 1), given)
+        self._owner = np.full(self.capacity, -1) if not self.holds_all else self.columns
+        self._stamp = np.zeros(self.capacity, dtype=np.int64)
+        self._clock = self._used = 0
+
+    @property
+    def table(self) -> Array:
+        """Cached rows: row i, if there, is ``table[slot[i]]``."""
+        if self._table is None:
+            self._table = np.empty((self.capacity, self.n), self.dtype)
+        return self._table
+
+    def _place(self, rows: Index) -> Index:
+        """Give cache places to as many of the missing `rows` as possible; return those."""
+        self._clock += 1
+        held = self.slot[rows]
+        self._stamp[held[held >= 0]] = self._clock
+        missing = np.unique(rows[held < 0])
+        free = np.arange(self._used, min(self.capacity, self._used + len(missing)))
+        self._used += len(free)
+        if len(free) < len(missing):
+            # Evict the longest unused, but never a row of this very request: a request larger than
+            # the cache keeps what it has instead of driving itself out.
+            old = np.flatnonzero(self._stamp[: self._used] < self._clock)
+            old = old[np.argsort(self._stamp[old], kind="stable")[: len(missing) - len(free)]]
+            self._valid[self._owner[old]] = False
+            self.slot[self._owner[old]] = -1
+            free = np.concatenate([old, free])
+        placed = missing[: len(free)]
+        self.slot[placed] = free
+        self._owner[free] = placed
+        self._stamp[free] = self._clock
+        return placed
+
+    def _compute(self, rows: Index, segment: int, tally: Tally) -> None:
+        """Compute one segment of the given rows into their places."""
+        if not len(rows):
+            return
+        c0, c1 = int(self.segments[segment]), int(self.segments[segment + 1])
+        A, table, slots = self.points.take(rows), self.table, self.slot[rows]
+        self._spread(
+            lambda a, b: self.kernel.fill(A, self.points, c0 + a, c0 + b, table, slots),
+            c1 - c0,
+            len(rows) * self._cost,
+        )
+        self._valid[rows, segment] = True
+        tally.count(evals=len(rows) * (c1 - c0))
+
+    def _spread(self, work: Callable[[int, int], None], n: int, cost: float) -> None:
+        """Run `work` on the ranges of ``range(n)``, in threads if ``n * cost`` is worth it."""
+        smallest = int(_WORTH_A_THREAD / max(1.0, cost)) + 1
+        parts = [(0, n)] if callable(self.kernel.name) else self.threads.split(n, smallest)
+        self.threads.run(work, parts)
+
+    def count(self, evals: int = 0, calls: int = 0) -> None:
+        """Add to the counters."""
+        with self._lock:
+            self.n_evals += int(evals)
+            self.n_calls += int(calls)
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def ensure(
+        self, rows: ArrayLike, segments: Sequence[int] | None = None, tally: Tally | None = None
+    ) -> None:
+        """Make sure that `rows` are in `table` (until the next call that may evict)."""
+        rows = np.asarray(rows, dtype=np.intp)
+        if not self.holds_all:
+            self._place(rows)
+            if (self.slot[rows] < 0).any():
+                need = len(np.unique(rows)) * self.n * self.dtype.itemsize
+                raise ValueError(
+                    f"The cache of {self.cache_bytes} bytes cannot hold {len(rows)} kernel rows of "
+                    f"{self.n} values at once: give it at least {need} bytes."
+                )
+        for s in range(len(self.segments) - 1) if segments is None else segments:
+            self._compute(np.unique(rows[~self._valid[rows, s]]), s, tally or self)
+
+    def held(self, rows: Index) -> NDArray[np.bool_]:
+        """Which of `rows` are wholly in `table`."""
+        return np.asarray(self._valid[rows].all(axis=1) & (self.slot[rows] >= 0))
+
+    def rows(self, idx: ArrayLike, tally: Tally | None = None) -> Array:
+        """Rows `idx` of the matrix: a read-only array of shape (len(idx), n)."""
+        idx = np.asarray(idx, dtype=np.intp)
+        tally = tally or self
+        tally.count(calls=len(idx) * self.n)
+        if self.holds_all:
+            self.ensure(idx, tally=tally)
+            out = self.table[self.slot[idx]]
+        else:
+            out = np.empty((len(idx), self.n), self.dtype)
+            self._place(idx)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self._valid[idx, 0]]), 0, tally or self)
+            held = self.slot[idx] >= 0
+            out[held] = self.table[self.slot[idx[held]]]
+            rest = np.flatnonzero(~held)
+            A = self.points.take(idx[rest])
+            self._spread(
+                lambda a, b: self.kernel.fill(A, self.points, a, b, out, rest),
+                self.n,
+                len(rest) * self._cost,
+            )
+            tally.count(evals=len(rest) * self.n)
+        out.flags.writeable = False
+        return out
+
+    def block(self, rows: ArrayLike, columns: ArrayLike, tally: Tally | None = None) -> Array:
+        """The block ``K[rows][:, columns]``, computed directly."""
+        tally = tally or self
+        rows, columns = np.asarray(rows, dtype=np.intp), np.asarray(columns, dtype=np.intp)
+        tally.count(calls=len(rows) * len(columns))
+        if self.kernel.name == "precomputed":
+            return np.asarray(self.points.X[np.ix_(rows, columns)])
+        out = np.empty((len(rows), len(columns)), self.dtype)
+        A, B = self.points.take(rows), self.points.take(columns)
+        slots = np.arange(len(rows))
+        self._spread(
+            lambda a, b: self.kernel.fill(A, B, a, b, out, slots),
+            len(columns),
+            len(rows) * self._cost,
+        )
+        tally.count(evals=out.size)
+        return out
+
+    def add(
+        self,
+        out: Array,
+        idx: ArrayLike,
+        coef: ArrayLike,
+        columns: Index | None = None,
+        tally: Tally | None = None,
+    ) -> None:
+        """``out += K[columns, idx] @ coef``, in float64; `columns` are all by default."""
+        tally = tally or self
+        idx = np.asarray(idx, dtype=np.intp)
+        coef = np.asarray(coef, dtype=np.float64)
+        if not len(idx):
+            return
+        runs = [(0, self.n, 0)] if columns is None else _runs(columns)
+        if runs is None:
+            assert columns is not None
+            whole = np.zeros(self.n)
+            self.add(whole, idx, coef, tally=tally)
+            out += whole[columns]
+            return
+        tally.count(calls=len(idx) * len(out))
+        if self.holds_all:
+            last = np.searchsorted(self.segments, [c1 for _, c1, _ in runs], side="left")
+            first = np.searchsorted(self.segments, [c0 for c0, _, _ in runs], side="right") - 1
+            touched = {s for a, b in zip(first, last, strict=True) for s in range(a, b)}
+            self.ensure(idx, sorted(touched), tally)
+        else:
+            self._place(idx)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self._valid[idx, 0]]), 0, tally or self)
+        held = self.slot[idx] >= 0
+        slots, weights, table = self.slot[idx[held]], coef[held], self.table
+        for c0, c1, o in runs:
+            target = out[o : o + c1 - c0]
+            self._spread(
+                lambda a, b, c0=c0, t=target: _jit.add_rows(  # type: ignore[misc]
+                    t[a:b], table, slots, weights, c0 + a, c0 + b
+                ),
+                c1 - c0,
+                2.0 * len(slots),
+            )
+        if not held.all():
+            self._stream(out, idx[~held], coef[~held], runs, tally)
+
+    def _stream(
+        self, out: Array, idx: Index, coef: Array, runs: list[tuple[int, int, int]], tally: Tally
+    ) -> None:
+        """Add rows that have no place in the cache: compute a tile, use it, forget it."""
+
+        def work(c0: int, c1: int, o: int) -> None:
+            step = 2048
+            buffer = np.empty(min(len(idx), _STREAM_ROWS) * step, self.dtype)
+            for A, weights in parts:
+                slots = np.arange(A.n)
+                for c in range(c0, c1, step):
+                    e = min(c1, c + step)
+                    tile = buffer[: A.n * (e - c)].reshape(A.n, e - c)
+                    self.kernel.fill(A, self.points, c, e, tile, slots, first=c)
+                    target = out[o + c - c0 : o + e - c0]
+                    _jit.add_rows(target, tile, slots, weights, 0, e - c)
+
+        parts = [
+            (self.points.take(idx[s : s + _STREAM_ROWS]), coef[s : s + _STREAM_ROWS])
+            for s in range(0, len(idx), _STREAM_ROWS)
+        ]
+        for c0, c1, o in runs:
+            self._spread(
+                lambda a, b, c0=c0, o=o: work(c0 + a, c0 + b, o + a),  # type: ignore[misc]
+                c1 - c0,
+                len(idx) * self._cost,
+            )
+            tally.count(evals=len(idx) * (c1 - c0))
+
+    # -- relatives ---------------------------------------------------------------------------
+
+    def view(self, index: ArrayLike) -> Gram | View:
+        """Rows and columns `index` as a Gram of their own.
+
+        Where the whole matrix fits the budget the view shares its rows; otherwise it has a cache of
+        its own, in which short rows make better use of the budget.
+        """
+        index = np.asarray(index, dtype=np.intp)
+        if self.holds_all:
+            return View(self, index)
+        return self._relative(self.dtype, index)
+
+    def double(self, cache_bytes: int | None = None) -> Gram:
+        """The same matrix with float64 rows.
+
+        Without a budget of its own the twin takes over that of this cache, which is emptied.
+        """
+        if cache_bytes is not None:
+            return self._relative(np.float64, self.columns, cache_bytes)
+        if self.dtype == np.float64:
+            return self
+        self._open_cache(self.segments)
+        twin = self._relative(np.float64, self.columns)
+        twin.n_evals, twin.n_calls = self.n_evals, self.n_calls
+        return twin
+
+    def _relative(self, dtype: DTypeLike, index: Index, cache_bytes: int | None = None) -> Gram:
+        """A Gram of the rows `index` with a cache of its own and the same threads."""
+        whole = index is self.columns
+        own = index if self.index is None else self.index[index]
+        relative = Gram(
+            self.X,
+            self.kernel,
+            cache_bytes=self.cache_bytes if cache_bytes is None else cache_bytes,
+            dtype=dtype,
+            index=self.index if whole else own,
+            segments=self.segments if whole else None,
+        )
+        relative.threads = self.threads
+        return relative
+
+    def exact(self, rows: Index, columns: Index, coef: Array, tally: Tally | None = None) -> Array:
+        """``K[rows, columns] @ coef`` in float64 throughout, whatever `dtype` is; nothing is kept."""
+        out = np.zeros(len(rows))
+        X = self.X
+        take = (lambda i: i) if self.index is None else self.index.__getitem__
+        for s in range(0, len(columns), 4096):
+            part = columns[s : s + 4096]
+            if self.kernel.name == "precomputed":
+                K = self.points.X[np.ix_(rows, part)]
+            else:
+                K = self.kernel.block(_take(X, take(rows)), _take(X, take(part)))
+            out += K @ coef[s : s + 4096]
+        used = len(rows) * len(columns)
+        (tally or self).count(evals=used, calls=used)
+        return out
+
+
+class View:
+    """Some rows and columns of a `Gram`, with its interface, sharing its rows."""
+
+    def __init__(self, base: Gram, index: Index) -> None:
+        self.base, self.columns, self.n = base, index, len(index)
+        self.kernel, self.dtype = base.kernel, base.dtype
+        self.diag = base.diag[index]
+        self.threads, self.capacity = base.threads, base.capacity
+        self.n_evals = self.n_calls = 0
+
+    @property
+    def table(self) -> Array:
+        """Cached rows, all columns: row i is ``table[slot[i], columns]``."""
+        return self.base.table
+
+    @property
+    def slot(self) -> Index:
+        """Place in `table` of each row of the view."""
+        return self.base.slot[self.columns]
+
+    def ensure(self, rows: ArrayLike) -> None:
+        """See `Gram.ensure`."""
+        self.base.ensure(self.columns[np.asarray(rows, dtype=np.intp)], tally=self)
+
+    def held(self, rows: Index) -> NDArray[np.bool_]:
+        """See `Gram.held`."""
+        return self.base.held(self.columns[rows])
+
+    def rows(self, idx: ArrayLike) -> Array:
+        """See `Gram.rows`."""
+        rows = self.columns[np.asarray(idx, dtype=np.intp)]
+        out = self.base.rows(rows, tally=self)[:, self.columns]
+        out.flags.writeable = False
+        return out
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> Array:
+        """See `Gram.block`."""
+        own = self.columns
+        return self.base.block(own[np.asarray(rows)], own[np.asarray(columns)], tally=self)
+
+    def add(self, out: Array, idx: ArrayLike, coef: ArrayLike) -> None:
+        """See `Gram.add`."""
+        self.base.add(out, self.columns[np.asarray(idx)], coef, self.columns, tally=self)
+
+    def count(self, evals: int = 0, calls: int = 0) -> None:
+        """See `Gram.count`; a view is charged for what it uses and for what it had to compute."""
+        self.n_evals += int(evals)
+        self.n_calls += int(calls)
+
+    def double(self, cache_bytes: int | None = None) -> Gram:
+        """See `Gram.double`; the float64 twin of a view has rows of its own."""
+        twin = self.base._relative(np.float64, self.columns, cache_bytes)
+        if cache_bytes is None:
+            twin.n_evals, twin.n_calls = self.n_evals, self.n_calls
+        return twin
+
+    def exact(self, rows: Index, columns: Index, coef: Array) -> Array:
+        """See `Gram.exact`."""
+        return self.base.exact(self.columns[rows], self.columns[columns], coef, tally=self)
+
+
+def _take(X: Any, index: Index) -> Any:
+    return X[index] if hasattr(X, "dtype") else _safe_indexing(X, index)
+
+
+def _runs(columns: Index) -> list[tuple[int, int, int]] | None:
+    """Contiguous runs ``(start, stop, position)`` of `columns`; None if there are too many."""
+    cuts = np.flatnonzero(np.diff(columns) != 1) + 1
+    if len(cuts) >= 64:
+        return None
+    starts = np.concatenate([[0], cuts])
+    stops = np.concatenate([cuts, [len(columns)]])
+    return [(int(columns[a]), int(columns[b - 1]) + 1, int(a)) for a, b in zip(starts, stops, strict=True)]

@@ -1,0 +1,557 @@
+"""Support vector classification: SVC and NuSVC, one-vs-one over shared kernel rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from itertools import combinations
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import dual
+from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
+from maxmargin.dual import Dual
+from maxmargin.solvers.base import Solution, Status
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class BaseSVC(ClassifierMixin, BaseSVM):
+    """One-vs-one classification; a subclass supplies the dual problem of a pair."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSVM._parameter_constraints,
+        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    @abstractmethod
+    def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
+        """The dual problem of one pair of classes, labels -1 and +1."""
+
+    @abstractmethod
+    def _sample_weight_of_class(self, label: Index) -> Floats:
+        """What `class_weight` contributes to the weight of each sample."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training data; for ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C per sample; 0 is the same as leaving the row out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if self.probability not in ("deprecated", False):
+            raise ValueError(
+                "probability=True is not supported: wrap the estimator as "
+                f"CalibratedClassifierCV({type(self).__name__}(), ensemble=False) from "
+                "sklearn.calibration to get probabilities."
+            )
+        X, y = self._validate(X, y)
+        label = self._encode(y)
+        weight = self._weights(X, sample_weight)
+        self._check_weighted_classes(label, weight)
+        weight = np.maximum(weight, 0.0) * self._sample_weight_of_class(label)
+
+        # Class by class, without the rows that weigh nothing: a pair is two contiguous ranges.
+        order = np.flatnonzero(weight > 0)
+        order = order[np.argsort(label[order], kind="stable")]
+        segments = np.searchsorted(label[order], np.arange(len(self.classes_) + 1))
+        kernel = self._kernel_for(X)
+        pairs = list(combinations(range(len(self.classes_)), 2))
+        machines = [self._machine(pair, order, segments, weight) for pair in pairs]
+        solutions = self._solve(
+            X,
+            kernel,
+            order,
+            segments,
+            machines,
+            double=any(m.problem.self_scaled for m in machines),
+        )
+        self._assemble(X, order, segments, pairs, machines, solutions)
+        self._report(solutions)
+        return self
+
+    def _encode(self, y: Any) -> Index:
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, label = np.unique(y, return_inverse=True)
+        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
+            )
+        return np.asarray(label, dtype=np.intp)
+
+    def _check_weighted_classes(self, label: Index, weight: Floats) -> None:
+        left = np.unique(label[weight > 0])
+        if len(left) == len(self.classes_):
+            return
+        if len(left) == 1:
+            raise ValueError("Invalid input - all samples with positive weights have the same label.")
+        gone = [self.classes_[k] for k in range(len(self.classes_)) if k not in left]
+        raise ValueError(
+            f"Invalid input - no sample of class {', '.join(map(repr, gone))} has a positive "
+            "weight: leave the class out of y."
+        )
+
+    def _machine(self, pair: tuple[int, int], order: Index, segments: Index, weight: Floats) -> Machine:
+        first, second = pair
+        samples = np.concatenate([np.arange(segments[k], segments[k + 1]) for k in (first, second)])
+        n_first = segments[first + 1] - segments[first]
+        # scikit-learn's signs: the second class is positive if there are two, else the first.
+        y = np.where(np.arange(len(samples)) < n_first, 1.0, -1.0)
+        if len(self.classes_) == 2:
+            y = -y
+        problem = self._pair_problem(y, weight[order[samples]])
+        name = f"{self.classes_[first]} / {self.classes_[second]}"
+        return Machine(name, problem, samples, self._warm(pair, problem, order[samples]))
+
+    def _warm(self, pair: tuple[int, int], problem: Dual, samples: Index) -> Floats | None:
+        """The previous solution of this pair, where `warm_start` asks for it and it fits."""
+        kept = getattr(self, "_solved", None) if self.warm_start else None
+        if kept is None or kept["shape"] != self.shape_fit_ or pair not in kept["pairs"]:
+            return None
+        name, upper, rows, u = kept["pairs"][pair]
+        if name != problem.name:
+            return None
+        full = np.zeros(self.shape_fit_[0])
+        full[rows] = u
+        warm = full[samples]
+        # With another C: most multipliers sit at their bound and move with it, if they do at all.
+        now = _box(problem)
+        bounded = np.count_nonzero(np.abs(u) >= upper) > 0.5 * np.count_nonzero(u)
+        if np.isfinite(upper) and np.isfinite(now) and (bounded or now < upper):
+            warm = warm * (now / upper)
+        return warm
+
+    # -- from solutions to scikit-learn's attributes -------------------------------------------
+
+    def _assemble(
+        self,
+        X: Any,
+        order: Index,
+        segments: Index,
+        pairs: list[tuple[int, int]],
+        machines: list[Machine],
+        solutions: list[Solution],
+    ) -> None:
+        k = len(self.classes_)
+        coef = np.zeros((k - 1, len(order)))
+        intercept = np.empty(len(pairs))
+        for p, ((a, b), machine, solution) in enumerate(zip(pairs, machines, solutions, strict=True)):
+            weights, intercept[p] = _hyperplane(machine.problem, solution)
+            n_first = segments[a + 1] - segments[a]
+            coef[b - 1, segments[a] : segments[a + 1]] = weights[:n_first]
+            coef[a, segments[b] : segments[b + 1]] = weights[n_first:]
+        used = np.flatnonzero(coef.any(axis=0))
+        self._keep_support(X, order[used])
+        self._n_support = np.histogram(used, bins=segments)[0].astype(np.int32)
+        dual_coef = np.ascontiguousarray(coef[:, used])
+        if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite. The input data may contain "
+                "large values and need to be preprocessed."
+            )
+        self._dense_coef = dual_coef
+        self.dual_coef_ = _align(sp.csr_array(dual_coef)) if self._sparse else dual_coef
+        self.intercept_ = intercept
+        self.n_iter_ = np.array([max(1, s.n_iter) for s in solutions], dtype=np.int32)
+        self.dual_gap_ = np.array([s.gap for s in solutions])
+        self.trace_ = [s.trace for s in solutions]
+        self._solved = {
+            "shape": self.shape_fit_,
+            "pairs": {
+                pair: (m.problem.name, _box(m.problem), order[m.samples], s.u)
+                for pair, m, s in zip(pairs, machines, solutions, strict=True)
+            },
+        } if self.warm_start else None  # fmt: skip
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors of each class."""
+        check_is_fitted(self)
+        return self._n_support
+
+    def _linear_coef(self) -> Any:
+        if len(self.classes_) == 2:
+            return super()._linear_coef()
+        vectors = self.support_vectors_
+        at = np.concatenate([[0], np.cumsum(self._n_support)])
+        parts = [
+            self._dense_coef[b - 1, None, at[a] : at[a + 1]] @ vectors[at[a] : at[a + 1]]
+            + self._dense_coef[a, None, at[b] : at[b + 1]] @ vectors[at[b] : at[b + 1]]
+            for a, b in combinations(range(len(self.classes_)), 2)
+        ]
+        coef = np.vstack(parts)
+        return _align(sp.csr_array(coef)) if self._sparse else coef
+
+    # -- prediction ----------------------------------------------------------------------------
+
+    def _pair_values(self, X: Any) -> Floats:
+        """One column per pair of classes, positive for the first; two classes: for the second."""
+        check_is_fitted(self)
+        if self.kernel == "linear":
+            return self._linear_values(X, self._linear_coef(), self.intercept_)
+        if len(self.classes_) == 2:
+            return self._expand(X, self._dense_coef, [len(self.support_)])[0] + self.intercept_
+        parts = self._expand(X, self._dense_coef, self._n_support)
+        columns = [
+            parts[a, :, b - 1] + parts[b, :, a] + self.intercept_[p]
+            for p, (a, b) in enumerate(combinations(range(len(self.classes_)), 2))
+        ]
+        return np.column_stack(columns)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Evaluate the decision function.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            One value for two classes; otherwise one column per class ("ovr") or per pair ("ovo").
+        """
+        values = self._pair_values(X)
+        if len(self.classes_) == 2:
+            return values.ravel()
+        if self.decision_function_shape == "ovr":
+            return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
+        return values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        check_is_fitted(self)
+        k = len(self.classes_)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if self.break_ties and k > 2:
+            return self.classes_[np.argmax(self.decision_function(X), axis=1)]
+        values = self._pair_values(X)
+        if k == 2:
+            return self.classes_[(values.ravel() >= 0).astype(np.intp)]
+        votes = np.zeros((len(values), k), dtype=np.intp)
+        for p, (a, b) in enumerate(combinations(range(k), 2)):
+            won = values[:, p] > 0
+            votes[:, a] += won
+            votes[:, b] += ~won
+        return self.classes_[np.argmax(votes, axis=1)]
+
+
+def _hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:
+    """Coefficients and intercept of the decision function from a solution."""
+    u, offset = solution.u, solution.offset
+    if problem.n_groups == 1:
+        return u, -float(offset[0])
+    # Two hulls: scaled so that the margin, half the sum of the multipliers, becomes 1.
+    margin, shift = 0.5 * (offset[0] + offset[1]), 0.5 * (offset[0] - offset[1])
+    if not margin > 0 or solution.status is Status.INFEASIBLE:
+        margin = 1.0  # touching hulls: nothing to scale to, but the direction is kept
+    signs = np.where(problem.group == 0, 1.0, -1.0)
+    return signs * u / margin, -float(shift / margin)
+
+
+def _box(problem: Dual) -> float:
+    return float(np.max(problem.hi - problem.lo, initial=0.0))
+
+
+class SVC(BaseSVC):
+    r"""C-support vector classification; takes the place of `sklearn.svm.SVC`.
+
+    Minimises :math:`\tfrac12\|w\|^2 + C\sum_i \xi_i` (hinge) or :math:`\tfrac12\|w\|^2 + C\sum_i
+    \xi_i^2` (squared hinge) with :math:`y_i(\langle w, \phi(x_i)\rangle + b) \ge 1 - \xi_i`, for
+    every pair of classes. The dual, the solver's guarantee and the gap are described in
+    `maxmargin.dual`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of the slacks; infinity trains a hard margin.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"} or callable
+        Kernel; a callable gets two data sets and returns the matrix between them.
+    degree : int, default=3
+        Degree of the poly kernel.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient: 1 / (n_features X.var()), 1 / n_features, or a number.
+    coef0 : float, default=0.0
+        Constant of the poly and sigmoid kernels.
+    shrinking : bool, default=True
+        Accepted for compatibility; the solver decides by itself.
+    probability : "deprecated" or False
+        Probabilities come from `sklearn.calibration.CalibratedClassifierCV`.
+    tol : float, default=1e-3
+        Largest violation of the KKT conditions, as in LIBSVM.
+    cache_size : float, default=200
+        Budget of the kernel cache in MB; never exceeded.
+    class_weight : dict or "balanced", default=None
+        Factors of C per class.
+    verbose : bool, default=False
+        Show a live table of the solver's progress.
+    max_iter : int, default=-1
+        Budget of pair steps per machine; -1 stands for ``max(10**7, 100 n_samples)``.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Shape of the decision function for more than two classes.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties by the values of the decision function.
+    random_state : int, RandomState or None
+        Accepted for compatibility; training is deterministic.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Penalty of the slacks; the squared one as in `sklearn.svm.LinearSVC`.
+    solver : str or Solver, default="auto"
+        A name of `maxmargin.solvers.names` or a solver.
+    max_time : float, default=None
+        Budget in seconds for the whole fit.
+    n_jobs : int, default=None
+        Threads for training and prediction; None for all cores.
+    warm_start : bool, default=False
+        Start from the solution of the previous fit where the data have the same shape.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_SV,)
+        Indices of the support vectors, class by class.
+    support_vectors_ : ndarray or sparse matrix of shape (n_SV, n_features)
+        The support vectors; empty for precomputed and callable kernels.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+    dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_SV)
+        Coefficients of the support vectors, in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_pairs,)
+        Constants of the decision functions.
+    coef_ : ndarray or sparse matrix of shape (n_pairs, n_features)
+        Weights of the features; linear kernel only.
+    classes_, class_weight_ : ndarray of shape (n_classes,)
+        Labels and their weights.
+    n_iter_ : ndarray of shape (n_pairs,)
+        Pair steps of each machine.
+    status_ : str
+        "solved", or why the worst machine ended: "max_iter", "max_time", "stalled", "infeasible",
+        "interrupted".
+    fit_status_ : int
+        0 if solved, 1 otherwise.
+    dual_gap_ : ndarray of shape (n_pairs,)
+        Certified bound of the distance to the optimal value of each machine.
+    n_kernel_evals_, n_kernel_calls_ : int
+        Kernel values computed, and used.
+    trace_ : list of tuple of Record
+        The course of each machine.
+    n_features_in_, feature_names_in_, shape_fit_
+        As in scikit-learn.
+
+    See Also
+    --------
+    NuSVC : The same machine with nu in place of C.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SVC().fit(X, y)
+    >>> clf.status_, clf.n_support_
+    ('solved', array([ 7, 22, 22], dtype=int32))
+    >>> clf.predict([[5.0, 3.5, 1.5, 0.2]])
+    array([0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSVC._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Any = "deprecated",
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Any = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        loss: str = "hinge",
+        solver: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.loss = loss
+        self.solver = solver
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+
+    def _sample_weight_of_class(self, label: Index) -> Floats:
+        return np.asarray(self.class_weight_[label])
+
+    def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
+        if np.isinf(self.C):
+            return dual.nearest_points(y)
+        if self.loss == "hinge":
+            return dual.c_svc(y, bounds=self.C * weight)
+        return dual.squared_c_svc(y, ridge=0.5 / (self.C * weight))
+
+
+class NuSVC(BaseSVC):
+    r"""Nu-support vector classification; takes the place of `sklearn.svm.NuSVC`.
+
+    The nearest points of two reduced convex hulls, in which no sample weighs more than
+    :math:`2/(\nu n)`: nu bounds the share of margin errors from above and that of support vectors
+    from below. As in scikit-learn, `class_weight` is accepted but has no effect.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1]; at most twice the share of the smaller class of each pair.
+    kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose
+        See `SVC`.
+    max_iter, decision_function_shape, break_ties, random_state
+        See `SVC`.
+    solver, max_time, n_jobs, warm_start
+        See `SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_
+        See `SVC`.
+    class_weight_, n_iter_, status_, fit_status_, dual_gap_, n_kernel_evals_, n_kernel_calls_
+        See `SVC`.
+    trace_, n_features_in_, feature_names_in_, shape_fit_
+        See `SVC`.
+
+    See Also
+    --------
+    SVC : The same machine with C in place of nu.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import NuSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = NuSVC(nu=0.1).fit(X, y)
+    >>> round(clf.score(X, y), 2)
+    0.97
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSVC._parameter_constraints,
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Any = "deprecated",
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Any = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        solver: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.solver = solver
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+
+    def _sample_weight_of_class(self, label: Index) -> Floats:
+        return np.ones(len(label))
+
+    def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
+        half = 0.5 * self.nu * weight.sum()
+        smaller = min(weight[y > 0].sum(), weight[y < 0].sum())
+        if half > smaller * (1 + 1e-12):
+            raise ValueError(
+                f"specified nu is infeasible: nu = {self.nu:g} exceeds "
+                f"{2 * smaller / weight.sum():g}, the largest value for the smallest class."
+            )
+        return dual.reduced_hulls(y, mu=weight / half)
