@@ -104,9 +104,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()
-        if isinstance(state, dict):
-            state = {key: value for key, value in state.items() if key != "_prepared"}
-        return state
+        return {**state, "_prepared": {}} if "_prepared" in state else state
 
     # -- input -------------------------------------------------------------------------------
 
@@ -127,7 +125,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
-        self._prepared: Any = None
+        self._prepared: dict[str, Any] = {}
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (_num_samples(X),)
         return X, y
 
@@ -148,8 +146,11 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         return np.asarray(weight)
 
-    def _kernel_for(self, X: Any) -> Kernel:
+    def _kernel_for(self, X: Any, kept: Index) -> Kernel:
+        """The kernel with its numbers; what is estimated from X is so from the rows that count."""
         plain = callable(self.kernel) or self.kernel == "precomputed"
+        if self.gamma == "scale" and not plain and len(kept) < X.shape[0]:
+            X = X[kept]
         self._gamma = 0.0 if plain else resolve_gamma(self.gamma, X)
         return Kernel(self.kernel, gamma=self._gamma, degree=self.degree, coef0=self.coef0)
 
@@ -188,6 +189,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         )
         deadline = None if self.max_time is None else time.perf_counter() + self.max_time
         found: dict[int, Solution] = {}
+        share = gram.cache_bytes // (effective_n_jobs(self.n_jobs) if side_by_side else 1)
         with ExitStack() as stack:
             stack.enter_context(gram.threads)
             interrupt = stack.enter_context(watch_interrupt())
@@ -195,7 +197,8 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
             def run(k: int) -> None:
                 machine = machines[k]
-                rows = gram if len(machine.samples) == gram.n else gram.view(machine.samples)
+                whole = len(machine.samples) == gram.n
+                rows = gram if whole else gram.view(machine.samples, cache_bytes=share)
                 found[k] = solver.solve(
                     machine.problem,
                     rows,
@@ -300,17 +303,17 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         else:
             vectors = self._vectors(kernel, X)
         offsets = np.concatenate([[0], np.cumsum(n_support)])
-        return expand(kernel, X, vectors, coef, offsets, n_jobs=self.n_jobs)
+        return expand(kernel, X, vectors, coef, offsets, threads=Threads(self.n_jobs))
 
     def _vectors(self, kernel: Kernel, X: Any) -> Points:
         """Support vectors made ready for the kernel; kept, so that small predictions are quick."""
         if callable(self.kernel):
             return kernel.prepare(self._fit_support)
         source, dtype = self.support_vectors_, X.dtype
-        kept = getattr(self, "_prepared", None)
+        kept = self._prepared.get("vectors")
         if kept is None or kept[0] is not source or kept[1] != (kernel, dtype):
             kept = (source, (kernel, dtype), kernel.prepare(source, dtype))
-            self._prepared = kept
+            self._prepared["vectors"] = kept
         return kept[2]
 
     def _keep_support(self, X: Any, support: Index) -> None:

@@ -1,6 +1,6 @@
 """Compiled primitives that several loops share.
 
-Everything here is plain ``@njit(cache=True, nogil=True)`` on arrays: it can be cached on disk, and
+Everything here is plain `compiled` functions on arrays: it can be cached on disk, and
 several Python threads can run it at once. No function starts threads of its own, so neither
 concurrent fits nor forks can trip over a threading layer.
 """
@@ -16,6 +16,19 @@ from numba import types
 from numba.extending import intrinsic
 
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
+
+
+def compiled(**options: Any) -> Any:
+    """``njit`` without the GIL, cached on disk; in memory only where no cache can be written."""
+
+    def decorate(function: Any) -> Any:
+        try:
+            return nb.njit(cache=True, nogil=True, **options)(function)
+        except RuntimeError:  # "no locator available": a read-only installation without a home
+            return nb.njit(nogil=True, **options)(function)
+
+    return decorate
+
 
 # Flags for loops in which sums may be reordered, and for those in which they must not be
 # (`exp2` rounds with a magic number that reassociation would remove).
@@ -72,7 +85,7 @@ def with_index(typingctx: Any, value: Any, index: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         integer = ir.IntType(value.bitwidth)
         high = builder.and_(builder.bitcast(args[0], integer), integer(-(1 << INDEX_BITS)))
-        narrow = index.bitwidth > value.bitwidth
+        narrow = value.bitwidth < 64  # the index arrives as int64
         low = builder.trunc(args[1], integer) if narrow else args[1]
         return builder.bitcast(builder.or_(high, low), context.get_value_type(value))
 
@@ -109,7 +122,7 @@ def exp2_f32(x):  # type: ignore[no-untyped-def]
     return float_of_bits32(i32(i32(bits32(shifted) << i32(23)) + bits32(p)))
 
 
-@nb.njit(cache=True, nogil=True, fastmath=IN_ORDER)
+@compiled(fastmath=IN_ORDER)
 def exp2_tile(tile, a, b, out, slots, c0):  # type: ignore[no-untyped-def]
     """``out[slots[r], c0 + t] = 2 ** min(0, tile[r, t] - a[r] - b[t])``, float32."""
     width = tile.shape[1]
@@ -121,7 +134,7 @@ def exp2_tile(tile, a, b, out, slots, c0):  # type: ignore[no-untyped-def]
             target[t] = exp2_f32(fmin(line[t] - ar - b[t], f32(0.0)))
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def scatter_panel(indptr, indices, data, c0, c1, panel):  # type: ignore[no-untyped-def]
     """``panel[k, t] = X[c0 + t, k]``: CSR rows laid out as dense columns."""
     panel[:] = 0
@@ -130,7 +143,7 @@ def scatter_panel(indptr, indices, data, c0, c1, panel):  # type: ignore[no-unty
             panel[indices[k], t] += data[k]
 
 
-@nb.njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def csr_dots(indptr, indices, data, panel, tile):  # type: ignore[no-untyped-def]
     """``tile[r, t] = <A[r], panel[:, t]>`` for CSR rows A."""
     width = tile.shape[1]
@@ -159,7 +172,7 @@ def csr_dots(indptr, indices, data, panel, tile):  # type: ignore[no-untyped-def
             k += 1
 
 
-@nb.njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def csr_l1(indptr, indices, data, panel, norm, tile):  # type: ignore[no-untyped-def]
     """``tile[r, t] = ||A[r] - panel[:, t]||_1`` for CSR rows A; `norm` holds the panel's 1-norms."""
     width = tile.shape[1]
@@ -174,7 +187,7 @@ def csr_l1(indptr, indices, data, panel, norm, tile):  # type: ignore[no-untyped
                 acc[t] += abs(v - p[t]) - abs(p[t])
 
 
-@nb.njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def dense_l1(A, panel, tile):  # type: ignore[no-untyped-def]
     """``tile[r, t] = ||A[r] - panel[:, t]||_1`` for dense rows A."""
     width = tile.shape[1]
@@ -188,7 +201,7 @@ def dense_l1(A, panel, tile):  # type: ignore[no-untyped-def]
                 acc[t] += abs(v - p[t])
 
 
-@nb.njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def add_rows(out, table, slots, coef, c0, c1):  # type: ignore[no-untyped-def]
     """``out[t] += sum_k coef[k] * table[slots[k], c0 + t]`` for t < c1 - c0, summed in float64."""
     size = 1024

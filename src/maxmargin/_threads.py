@@ -15,7 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import joblib
+import threadpoolctl
 from threadpoolctl import ThreadpoolController
+
+
+def _take_control() -> None:
+    """From threadpoolctl 3.7 on only the first Python thread that set a limit is listened to."""
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 def effective_n_jobs(n_jobs: int | None) -> int:
@@ -27,7 +35,7 @@ def effective_n_jobs(n_jobs: int | None) -> int:
     """
     cores = joblib.cpu_count()
     if n_jobs is None:
-        limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+        limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 has no meaning; use None for all cores or 1 for one thread.")
@@ -53,6 +61,7 @@ class _SingleThreadedBlas:
         limiter = self._limiter
         self._reset()
         if limiter is not None:
+            _take_control()
             limiter.restore_original_limits()
 
     def __enter__(self) -> None:
@@ -63,18 +72,23 @@ class _SingleThreadedBlas:
                     import scipy.linalg  # noqa: F401  (its BLAS must be loaded to be found)
 
                     self._controller = ThreadpoolController()
+                _take_control()
                 self._limiter = self._controller.limit(limits=1, user_api="blas")
+                _take_control()
             self._depth += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
+                _take_control()
                 self._limiter.restore_original_limits()
+                _take_control()
                 self._limiter = None
 
 
 _blas = _SingleThreadedBlas()
+_WORKER = "maxmargin-worker"
 
 
 class Threads:
@@ -114,12 +128,14 @@ class Threads:
     def run(self, function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> None:
         """Call ``function(*arguments)`` for each of `calls`; the first error is raised."""
         todo = list(calls)
-        if self.n == 1 or len(todo) <= 1 or not self._entered:
+        # A worker that hands on work would wait for itself.
+        nested = threading.current_thread().name.startswith(_WORKER)
+        if self.n == 1 or len(todo) <= 1 or not self._entered or nested:
             for arguments in todo:
                 function(*arguments)
             return
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n - 1, thread_name_prefix="maxmargin")
+            self._pool = ThreadPoolExecutor(self.n - 1, thread_name_prefix=_WORKER)
         # One queue for all, so that long calls do not leave a core idle. The calling thread takes its
         # share: one hand-over less.
         queue = iter(todo)

@@ -28,7 +28,7 @@ def expand(
     coef: Floats,
     classes: NDArray[np.intp],
     *,
-    n_jobs: int | None = None,
+    threads: Threads,
 ) -> Floats:
     """``out[c, s, r] = sum over the support vectors v of class c of coef[r, v] k(X[s], v)``.
 
@@ -44,8 +44,8 @@ def expand(
         Coefficients.
     classes : ndarray of int
         Offsets ``[0, ..., n_vectors]`` of the classes in `vectors`.
-    n_jobs : int, optional
-        Threads.
+    threads : Threads
+        What the work is spread over, if it is worth it.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def expand(
     starts = [(s,) for s in range(0, n, _ROWS)]
     work_size = n * vectors.n * (kernel.cost(vectors) + len(coef))
     if len(starts) > 1 and work_size > _WORTH_THREADS and not callable(kernel.name):
-        with Threads(n_jobs) as threads:
+        with threads:
             threads.run(work, starts)
     else:
         for start in starts:

@@ -107,6 +107,8 @@ class Dual:
     def _check(self) -> None:
         if (self.lo > self.hi).any():
             raise ValueError("Every lower bound must be at most its upper bound.")
+        if len(self.row) != self.m:
+            raise ValueError(f"rows must name one kernel row per variable: {len(self.row)} for {self.m}.")
         for g, (member, total) in enumerate(zip(self.members, self.sums, strict=True)):
             low, high = self.lo[member].sum(), self.hi[member].sum()
             slack = 1e-9 * max(1.0, abs(total))
@@ -163,7 +165,7 @@ class Dual:
         """Change the gradient in place for a change `delta` of the variables `idx`."""
         if not len(idx):
             return
-        if self.plain:
+        if self.plain and len(g) == gram.n:
             gram.add(g, idx, delta)
             if self.shift:
                 g += self.shift * delta.sum()
@@ -232,7 +234,7 @@ class Dual:
         """The largest KKT violation, in LIBSVM's scaling."""
         least, most = self.extremes(u, g)
         worst = float(np.max(most - least, initial=-np.inf))
-        return max(0.0, worst) * self.tolerance_scale(u, g)
+        return worst * self.tolerance_scale(u, g) if worst > 0 else 0.0
 
     def tolerance_scale(self, u: Floats, g: Floats) -> float:
         """What a difference of gradients is multiplied by to be in LIBSVM's scaling."""
@@ -265,7 +267,8 @@ class Dual:
             elif np.isfinite(least[k]) and np.isfinite(most[k]):
                 out[k] = 0.5 * (least[k] + most[k])
             else:
-                out[k] = least[k] if np.isfinite(least[k]) else most[k]
+                known = [x for x in (least[k], most[k]) if np.isfinite(x)]
+                out[k] = known[0] if known else 0.0
         return out
 
     def gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
@@ -276,18 +279,22 @@ class Dual:
         c = self.ridge * u - g  # p - h
         total = float(u @ (0.5 * self.ridge * u - c))  # h'u + r u^2/2 - p'u, see the module's text
         for member, s in zip(self.members, self.sums, strict=True):
-            at = _best_multiplier(c[member], self.lo[member], self.hi[member], self.ridge[member], s)
+            lo, hi, r, x = self.lo[member], self.hi[member], self.ridge[member], u[member]
+            # c - b must not point to infinity whatever the noise: move what nothing bounds.
+            unbounded = (r == 0) * (np.isposinf(hi) * 1.0 - np.isneginf(lo))
+            sure = c[member] + noise * unbounded
+            at = _best_multiplier(sure, lo, hi, r, s)
             if at is None:
-                return self._hard_margin_gap(u, g)
-            b, v = at
-            t = c[member] - b
-            total += float(t @ v - 0.5 * (self.ridge[member] * v) @ v) + b * s
-            if noise:
-                total += noise * float(np.abs(u[member] - v).sum())
+                return self._hard_margin_gap(u, g, noise)
+            t = c[member] - at
+            # The worst that noise can do: every c is larger where v would rise, smaller where it falls.
+            falling = _peak(t - noise, lo, x, r) + noise * x
+            rising = _peak(t + noise, x, hi, r) - noise * x
+            total += float(np.maximum(falling, rising).sum()) + at * s
         # Cancellation can leave a tiny negative number where the true gap is a tiny positive one.
         return max(total, 0.0)
 
-    def _hard_margin_gap(self, u: Floats, g: Floats) -> float:
+    def _hard_margin_gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
         """The gap without slack: w must be rescaled until every margin is at least 1."""
         if self.n_groups != 1 or self.ridge.any() or self.sums[0] != 0:
             return float("inf")
@@ -295,11 +302,12 @@ class Dual:
         positive = self.p > 0
         if positive.all() or not positive.any():
             return float("inf")
-        margin = 0.5 * (score[positive].min() - score[~positive].max())
+        margin = 0.5 * (score[positive].min() - score[~positive].max()) - noise
+        wrong = noise * float(np.abs(u).sum())  # of u'Qu
         if margin <= 0:
             return float("inf")
-        primal = 0.5 * self.square(u, g) / margin**2
-        return max(0.0, primal + self.objective(u, g))
+        primal = 0.5 * (self.square(u, g) + wrong) / margin**2
+        return max(0.0, primal + self.objective(u, g) + 0.5 * wrong)
 
     def relative_gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
         """(primal - dual) / (1 + |primal|) of the estimator's problem."""
@@ -492,8 +500,10 @@ def _signs(y: ArrayLike) -> Floats:
 
 def _upper(mu: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
     mu = np.array(np.broadcast_to(np.asarray(mu, dtype=np.float64), shape))
-    if not (mu > 0).all():
-        raise ValueError(f"{name} must be positive.")
+    if not (mu > 0).all() or np.isinf(mu).any():
+        raise ValueError(
+            f"{name} must be positive and finite; the nearest points of whole hulls have no bound."
+        )
     return mu
 
 
@@ -545,14 +555,12 @@ def _shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
     return u
 
 
-def _best_multiplier(
-    c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float
-) -> tuple[float, Floats] | None:
+def _best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) -> float | None:
     """The b that minimises sum_i max_v [(c_i - b) v - r_i v^2/2] + b total over lo <= v <= hi.
 
-    Returns b and the v of the maxima, or None where every b gives infinity. At the minimum the v
-    add up to `total`; the sum falls as b grows, so b is a weighted quantile (ridge 0) or the root
-    of a monotone function.
+    Returns None where every b gives infinity. At the minimum the maximising v add up to `total`;
+    their sum falls as b grows, so b is a weighted quantile (ridge 0) or the root of a monotone
+    function.
     """
     flat = ridge == 0
     # Where nothing but the sum bounds v, b must keep c - b from pointing to infinity.
@@ -565,8 +573,7 @@ def _best_multiplier(
         # With b just below c[order[k]] the first k + 1 variables are at their upper bound.
         reached = lo.sum() + np.cumsum((hi - lo)[order])
         k = min(int(np.searchsorted(reached, total)), len(c) - 1) if len(c) else 0
-        b = float(c[order[k]]) if len(c) else 0.0
-        return b, np.where(c > b, hi, lo)
+        return float(c[order[k]]) if len(c) else 0.0
 
     with np.errstate(divide="ignore", invalid="ignore"):
 
@@ -592,5 +599,12 @@ def _best_multiplier(
             else:
                 high = middle
         b = high if np.isfinite(best(high)).all() else low
-        v = best(b)
-    return (b, v) if np.isfinite(v).all() else None
+        return b if np.isfinite(best(b)).all() else None
+
+
+def _peak(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:
+    """Maximum of t v - r v^2/2 over lo <= v <= hi."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        v = np.where(r > 0, np.clip(t / r, lo, hi), np.where(t > 0, hi, lo))
+        v = np.where((r == 0) & (t == 0), np.clip(0.0, lo, hi), v)
+        return np.where(np.isinf(v), np.inf, t * v - 0.5 * r * v * v)

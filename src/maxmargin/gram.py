@@ -21,13 +21,14 @@ from sklearn.utils import _safe_indexing
 
 from maxmargin import _jit
 from maxmargin._threads import Threads
+from maxmargin.decision import expand
 from maxmargin.kernels import Kernel, resolve_gamma
 
 Array = NDArray[Any]
 Index = NDArray[np.intp]
 
-# Below this many multiplications a second thread costs more than it saves (about 0.1 ms of work).
-_WORTH_A_THREAD = 5_000_000
+# Below this many multiplications a second thread costs more than it saves (about half a millisecond of work).
+_WORTH_A_THREAD = 20_000_000
 # Rows of a streamed tile, which is used once and forgotten.
 _STREAM_ROWS = 256
 
@@ -99,9 +100,10 @@ class Gram:
         segments: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> None:
+        if not callable(getattr(kernel, "name", kernel)) and not hasattr(X, "shape"):
+            X = np.asarray(X, dtype=np.float64)
         if not isinstance(kernel, Kernel):
             plain = callable(kernel) or kernel in ("precomputed", "linear")
-            X = X if callable(kernel) or hasattr(X, "shape") else np.asarray(X, dtype=np.float64)
             number = 1.0 if plain else resolve_gamma(gamma, X)
             kernel = Kernel(kernel, gamma=number, degree=degree, coef0=coef0)
         self.X, self.kernel, self.cache_bytes = X, kernel, int(cache_bytes)
@@ -141,7 +143,9 @@ class Gram:
     def table(self) -> Array:
         """Cached rows: row i, if there, is ``table[slot[i]]``."""
         if self._table is None:
-            self._table = np.empty((self.capacity, self.n), self.dtype)
+            with self._lock:
+                if self._table is None:
+                    self._table = np.empty((self.capacity, self.n), self.dtype)
         return self._table
 
     def _place(self, rows: Index) -> Index:
@@ -150,12 +154,13 @@ class Gram:
         held = self.slot[rows]
         self._stamp[held[held >= 0]] = self._clock
         missing = np.unique(rows[held < 0])
-        free = np.arange(self._used, min(self.capacity, self._used + len(missing)))
+        used = self._used
+        free = np.arange(used, min(self.capacity, used + len(missing)))
         self._used += len(free)
         if len(free) < len(missing):
             # Evict the longest unused, but never a row of this very request: a request larger than
             # the cache keeps what it has instead of driving itself out.
-            old = np.flatnonzero(self._stamp[: self._used] < self._clock)
+            old = np.flatnonzero(self._stamp[:used] < self._clock)
             old = old[np.argsort(self._stamp[old], kind="stable")[: len(missing) - len(free)]]
             self._valid[self._owner[old]] = False
             self.slot[self._owner[old]] = -1
@@ -229,6 +234,9 @@ class Gram:
             held = self.slot[idx] >= 0
             out[held] = self.table[self.slot[idx[held]]]
             rest = np.flatnonzero(~held)
+            if not len(rest):
+                out.flags.writeable = False
+                return out
             A = self.points.take(idx[rest])
             self._spread(
                 lambda a, b: self.kernel.fill(A, self.points, a, b, out, rest),
@@ -276,6 +284,7 @@ class Gram:
             assert columns is not None
             whole = np.zeros(self.n)
             self.add(whole, idx, coef, tally=tally)
+            tally.count(calls=len(idx) * (len(columns) - self.n))  # used: only these columns
             out += whole[columns]
             return
         tally.count(calls=len(idx) * len(out))
@@ -332,16 +341,17 @@ class Gram:
 
     # -- relatives ---------------------------------------------------------------------------
 
-    def view(self, index: ArrayLike) -> Gram | View:
+    def view(self, index: ArrayLike, cache_bytes: int | None = None) -> Gram | View:
         """Rows and columns `index` as a Gram of their own.
 
         Where the whole matrix fits the budget the view shares its rows; otherwise it has a cache of
-        its own, in which short rows make better use of the budget.
+        its own, in which short rows make better use of the budget. `cache_bytes` is the budget of
+        such a cache, where several views are in use at once.
         """
         index = np.asarray(index, dtype=np.intp)
         if self.holds_all:
             return View(self, index)
-        return self._relative(self.dtype, index)
+        return self._relative(self.dtype, index, cache_bytes)
 
     def double(self, cache_bytes: int | None = None) -> Gram:
         """The same matrix with float64 rows.
@@ -372,20 +382,22 @@ class Gram:
         relative.threads = self.threads
         return relative
 
-    def exact(self, rows: Index, columns: Index, coef: Array, tally: Tally | None = None) -> Array:
-        """``K[rows, columns] @ coef`` in float64 throughout, whatever `dtype` is; nothing is kept."""
-        out = np.zeros(len(rows))
-        X = self.X
+    def exact(self, rows: Index, columns: Index, coef: Array) -> Array:
+        """``K[rows, columns] @ coef`` in float64 throughout, whatever `dtype` is.
+
+        Nothing is kept, and nothing counted: this is the certificate's work, not the algorithm's.
+        """
         take = (lambda i: i) if self.index is None else self.index.__getitem__
-        for s in range(0, len(columns), 4096):
-            part = columns[s : s + 4096]
-            if self.kernel.name == "precomputed":
-                K = self.points.X[np.ix_(rows, part)]
-            else:
-                K = self.kernel.block(_take(X, take(rows)), _take(X, take(part)))
-            out += K @ coef[s : s + 4096]
-        used = len(rows) * len(columns)
-        (tally or self).count(evals=used, calls=used)
+        if self.kernel.name == "precomputed":
+            out = np.zeros(len(rows))
+            for s in range(0, len(columns), 4096):
+                part = slice(s, s + 4096)
+                out += self.points.X[np.ix_(rows, columns[part])] @ coef[part]
+        else:
+            vectors = self.kernel.prepare(self.X, np.float64, index=take(columns))
+            samples = _safe_indexing(self.X, take(rows))
+            ends = np.array([0, len(columns)])
+            out = expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]
         return out
 
 
@@ -396,7 +408,7 @@ class View:
         self.base, self.columns, self.n = base, index, len(index)
         self.kernel, self.dtype = base.kernel, base.dtype
         self.diag = base.diag[index]
-        self.threads, self.capacity = base.threads, base.capacity
+        self.threads, self.capacity, self.cache_bytes = base.threads, base.capacity, base.cache_bytes
         self.n_evals = self.n_calls = 0
 
     @property
@@ -427,11 +439,13 @@ class View:
     def block(self, rows: ArrayLike, columns: ArrayLike) -> Array:
         """See `Gram.block`."""
         own = self.columns
-        return self.base.block(own[np.asarray(rows)], own[np.asarray(columns)], tally=self)
+        return self.base.block(
+            own[np.asarray(rows, dtype=np.intp)], own[np.asarray(columns, dtype=np.intp)], tally=self
+        )
 
     def add(self, out: Array, idx: ArrayLike, coef: ArrayLike) -> None:
         """See `Gram.add`."""
-        self.base.add(out, self.columns[np.asarray(idx)], coef, self.columns, tally=self)
+        self.base.add(out, self.columns[np.asarray(idx, dtype=np.intp)], coef, self.columns, tally=self)
 
     def count(self, evals: int = 0, calls: int = 0) -> None:
         """See `Gram.count`; a view is charged for what it uses and for what it had to compute."""
@@ -439,23 +453,23 @@ class View:
         self.n_calls += int(calls)
 
     def double(self, cache_bytes: int | None = None) -> Gram:
-        """See `Gram.double`; the float64 twin of a view has rows of its own."""
-        twin = self.base._relative(np.float64, self.columns, cache_bytes)
+        """See `Gram.double`; the twin of a view has rows of its own, in what the base leaves free."""
+        left = self.base.cache_bytes - self.base.n**2 * self.base.dtype.itemsize
+        budget = max(0, left) if cache_bytes is None else cache_bytes
+        twin = self.base._relative(np.float64, self.columns, budget)
         if cache_bytes is None:
             twin.n_evals, twin.n_calls = self.n_evals, self.n_calls
         return twin
 
     def exact(self, rows: Index, columns: Index, coef: Array) -> Array:
         """See `Gram.exact`."""
-        return self.base.exact(self.columns[rows], self.columns[columns], coef, tally=self)
-
-
-def _take(X: Any, index: Index) -> Any:
-    return X[index] if hasattr(X, "dtype") else _safe_indexing(X, index)
+        return self.base.exact(self.columns[rows], self.columns[columns], coef)
 
 
 def _runs(columns: Index) -> list[tuple[int, int, int]] | None:
     """Contiguous runs ``(start, stop, position)`` of `columns`; None if there are too many."""
+    if not len(columns):
+        return []
     cuts = np.flatnonzero(np.diff(columns) != 1) + 1
     if len(cuts) >= 64:
         return None

@@ -306,6 +306,8 @@ def _squared_norms(X: Any) -> Array:
 
 
 def _column_means(X: Any) -> Array:
+    if X.shape[0] == 0:
+        return np.zeros(X.shape[1])
     return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
 
 
@@ -333,15 +335,16 @@ def _prefers_sparse(X: Any) -> bool:
 
 
 def _canonical_csr(X: Any, dtype: np.dtype[Any]) -> Any:
-    """CSR with one entry per position, int32 columns, int64 pointers, in `dtype`."""
+    """CSR with one entry per position, in `dtype`; both kinds of index in the narrower type that fits.
+
+    (SciPy converts all indices on every selection of rows if the two types differ.)
+    """
     X = sp.csr_array(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
     out = sp.csr_array(X.shape, dtype=dtype)
-    out.data, out.indices, out.indptr = (
-        X.data.astype(dtype, copy=False),
-        X.indices.astype(np.int32, copy=False),
-        X.indptr.astype(np.int64, copy=False),
-    )
+    out.data = X.data.astype(dtype, copy=False)
+    out.indices, out.indptr = (a.astype(index, copy=False) for a in (X.indices, X.indptr))
     return out

@@ -57,8 +57,8 @@ class OneClassSVM(OutlierMixin, BaseSVM):
     >>> clf = OneClassSVM(gamma="auto").fit(X)
     >>> clf.predict([[0.45], [3.0]])
     array([ 1, -1])
-    >>> clf.score_samples(X).round(3)
-    array([1.78 , 2.055, 2.056, 2.056, 1.733])
+    >>> clf.score_samples([[0.45], [3.0]]).round(1)
+    array([2.1, 0. ])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -124,7 +124,7 @@ class OneClassSVM(OutlierMixin, BaseSVM):
         problem = dual.one_class(len(order), self.nu, weight[order])
         machine = Machine("all", problem, np.arange(len(order)), self._warm(problem, order))
         segments = np.array([0, len(order)])
-        solution = self._solve(X, self._kernel_for(X), order, segments, [machine], double=False)[0]
+        solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
 
         used = np.flatnonzero(solution.u)
         self._keep_support(X, order[used])

@@ -45,7 +45,7 @@ def register(name: str, make: Callable[[], Solver]) -> None:
     Parameters
     ----------
     name : str
-        Must not be taken by another solver.
+        Built-in names cannot be taken; registering another name again replaces the earlier solver.
     make : callable
         A `Solver` subclass or any function without arguments that returns a solver.
 

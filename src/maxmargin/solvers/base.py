@@ -250,7 +250,8 @@ class Solver(ABC):
         while True:
             state.least, state.most = problem.extremes(state.u, state.g)
             scale = problem.tolerance_scale(state.u, state.g)
-            violation = max(0.0, float(np.max(state.most - state.least))) * scale
+            worst = float(np.max(state.most - state.least))
+            violation = worst * scale if worst > 0 else 0.0
             record = Record(
                 n_iter=state.n_iter,
                 seconds=time.perf_counter() - began,
@@ -262,7 +263,7 @@ class Solver(ABC):
             )
             trace.add(record)
             status = self._status(state, record, scale, precision)
-            if status is None and callback is not None and callback(record):
+            if callback is not None and callback(record) and status is None:
                 status = Status.INTERRUPTED
             if status is None and interrupt.pulled:
                 status = Status.INTERRUPTED
@@ -278,8 +279,8 @@ class Solver(ABC):
             u=state.u,
             offset=problem.offset(state.u, state.g),
             status=status,
-            gap=problem.gap(state.u, state.g, state.noise),
-            violation=violation + 2 * state.noise * scale,
+            gap=float(problem.gap(state.u, state.g, state.noise)),
+            violation=violation + (2 * state.noise * scale if state.noise else 0.0),
             objective=record.objective,
             n_iter=state.n_iter,
             n_kernel_calls=state.gram.n_calls - calls,
@@ -296,6 +297,8 @@ class Solver(ABC):
         if self._reached(state, record.violation, scale):
             if precision.confirmed(self, scale):
                 return Status.SOLVED
+            if precision.hopeless:
+                return Status.STALLED
             state.stuck = False
         elif problem.infeasible(state.u, state.g, state.gram):
             return Status.INFEASIBLE
@@ -313,7 +316,7 @@ class Solver(ABC):
     def _reached(self, state: State, violation: float, scale: float) -> bool:
         problem, stop = state.problem, state.stop
         if stop.criterion == "kkt":
-            return violation <= stop.tol - 2 * state.noise * scale
+            return bool(np.isfinite(scale)) and violation <= stop.tol - 2 * state.noise * scale
         if stop.criterion == "gap":
             if problem.relative_gap(state.u, state.g, state.noise) <= stop.tol:
                 return True
@@ -324,39 +327,38 @@ class Solver(ABC):
 
 
 class _Precision:
-    """Guards a solution against the rounding of float32 rows.
+    """Guards a solution against rounding: of float32 rows above all, of long sums in float64 too.
 
     The gradient is a sum of many rounded values. When a run believes that it has arrived, entries of
-    the gradient are recomputed in float64. If they differ too much for the tolerance, the gradient is
-    replaced once by the exact one (later changes are small, and so are their errors); if that does
-    not last, the rows themselves become float64.
+    the gradient are recomputed from float64 kernel values. If they differ too much for the tolerance,
+    the entries near the boundary are replaced by exact ones (later changes are small, and so are their
+    errors); if that does not last, the rows themselves become float64; then the tolerance is too small.
     """
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.replaced = False
-        self._refreshed = False
+        self.replaced = self.hopeless = False
+        self._refreshed = 0
 
     def confirmed(self, solver: Solver, scale: float) -> bool:
         """Whether the solution holds in float64; if not, better numbers are put in place."""
         state = self.state
-        if state.gram.dtype == np.float64:
-            return True
-        noise = self._measure()
         allowed = 0.25 * state.stop.tol / scale
+        near = self._near(2.0 * allowed)
+        noise = self._error(near[:: max(1, len(near) // 96)][:96])
         if noise <= allowed:
             state.noise = max(noise, state.noise)
             violation = state.problem.violation(state.u, state.g)
             state.target = state.stop.tol / scale - 2 * state.noise
             return solver._reached(state, violation, scale)
-        if self._refreshed or noise > 16 * allowed:
-            return not self.raise_()
-        self._refreshed = True
-        exact = state.gram.double(cache_bytes=0)
-        state.g = state.problem.gradient(state.u, exact)
-        state.gram.count(exact.n_evals, exact.n_calls)
-        state.noise = 0.0
-        self.replaced = True
+        if self._refreshed < 2:
+            self._refreshed += 1
+            near = self._near(8.0 * noise)
+            state.g[near] = state.problem.exact_gradient(state.u, near, state.gram)
+            state.noise = 0.0
+            self.replaced = True
+        elif not self.raise_():
+            self.hopeless = True
         return False
 
     def raise_(self) -> bool:
@@ -367,16 +369,21 @@ class _Precision:
         state.gram = state.gram.double()
         state.g = state.problem.gradient(state.u, state.gram)
         state.noise = 0.0
+        self._refreshed = 0
         self.replaced = True
         return True
 
-    def _measure(self) -> float:
-        """Largest error of the gradient over a sample: free variables first, then all kinds."""
+    def _near(self, pad: float) -> NDArray[np.intp]:
+        """Variables whose gradient, give or take `pad`, decides about optimality."""
         state, problem = self.state, self.state.problem
-        free = np.flatnonzero((state.u > problem.lo) & (state.u < problem.hi))
-        spread = np.linspace(0, problem.m - 1, min(problem.m, 48)).astype(np.intp)
-        some = np.unique(np.concatenate([free[:: max(1, len(free) // 48)][:48], spread]))
-        exact = problem.exact_gradient(state.u, some, state.gram)
+        least, most = problem.extremes(state.u, state.g)
+        low, high = np.minimum(least, most) - pad, np.maximum(least, most) + pad
+        near = (state.g >= low[problem.group]) & (state.g <= high[problem.group])
+        return np.flatnonzero(near | ((state.u > problem.lo) & (state.u < problem.hi)))
+
+    def _error(self, some: NDArray[np.intp]) -> float:
+        state = self.state
+        exact = state.problem.exact_gradient(state.u, some, state.gram)
         return float(np.max(np.abs(exact - state.g[some]), initial=0.0))
 
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _jit
-from maxmargin._jit import REORDER, fmax, index_in, with_index
+from maxmargin._jit import REORDER, compiled, fmax, index_in, with_index
+from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver, State
 
 _LARGEST = 1 << _jit.INDEX_BITS
@@ -59,6 +59,10 @@ class Batch(Solver):
 
     def __repr__(self) -> str:
         return f"Batch(working_set={self.working_set})"
+
+    def accepts(self, problem: Dual) -> bool:
+        """Any problem whose groups find a place in the working set."""
+        return problem.n_groups <= _LARGEST // 2
 
     def begin(self, state: State) -> None:
         """An empty working set and its buffers, in the precision of the rows."""
@@ -211,7 +215,7 @@ class _Progress:
             return True
         violation = float(np.max(state.most - state.least))
         objective = state.problem.objective(state.u, state.g)
-        better = objective < self.objective - 1e-10 * abs(self.objective)
+        better = objective < self.objective - 1e-13 * abs(self.objective)
         if violation < 0.99 * self.violation or better or not np.isfinite(self.objective):
             self.idle = 0
         else:
@@ -221,7 +225,7 @@ class _Progress:
         return self.idle >= self.patience
 
 
-@nb.njit(cache=True, nogil=True, fastmath=REORDER)
+@compiled(fastmath=REORDER)
 def _inner(  # type: ignore[no-untyped-def]
     Q, diag, u, lo, hi, g, parts, tol, max_steps, up, down, big, tau
 ):
@@ -306,7 +310,7 @@ def _inner(  # type: ignore[no-untyped-def]
     return steps
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _select(g, u, lo, hi, group, inside, least, most, wanted, out):  # type: ignore[no-untyped-def]
     """The `wanted` worst violators of either side outside the working set; how many were found.
 
@@ -370,7 +374,7 @@ def _select(g, u, lo, hi, group, inside, least, most, wanted, out):  # type: ign
     return found
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _mirror(Q, block, places, there, fresh):  # type: ignore[no-untyped-def]
     """``Q[places, there] = block`` and its transpose, in strips that stay in the cache."""
     strip = 32

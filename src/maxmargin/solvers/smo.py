@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from maxmargin._jit import compiled
 from maxmargin.solvers.base import Solver, State
 
 _ITERATIONS, _NEEDED, _CALLS, _STUCK = range(4)
@@ -65,6 +65,14 @@ class SMO(Solver):
         """Diagonal, curvature floor and columns of the variables."""
         problem, gram = state.problem, state.gram
         diag = problem.diag(gram)
+        rows = 2 if self.selection == "first-order" else 1 + problem.n_groups
+        rows = min(rows, len(np.unique(problem.row)))
+        if gram.capacity < rows:
+            need = rows * gram.n * gram.dtype.itemsize
+            raise ValueError(
+                f"The cache of {gram.cache_bytes} bytes cannot hold the {rows} kernel rows that SMO needs "
+                f"at once: give it at least {need} bytes."
+            )
         unit = float(np.max(np.abs(diag), initial=0.0)) or 1.0
         state.memory["diag"] = diag
         state.memory["tau"] = unit * (1e-6 if gram.dtype == np.float32 else 1e-12)
@@ -107,7 +115,7 @@ class SMO(Solver):
         gram.ensure(np.concatenate(rows))
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _pair_steps(  # type: ignore[no-untyped-def]
     u, g, lo, hi, ridge, group, n_groups, label, coupling, shift, diag, table, slot, there, column,
     second_order, budget, target, tau, need, report,

@@ -1,0 +1,114 @@
+"""Data for the benchmarks, found through the environment variable MAXMARGIN_DATA.
+
+The folder may hold, for a data set NAME,
+
+- ``NAME.npz`` with ``X_train``, ``y_train`` and, if there are any, ``X_test``, ``y_test``; a sparse part as
+  ``X_train_data``, ``X_train_indices``, ``X_train_indptr``, ``X_train_shape``; optionally ``scale_min``,
+  ``scale_max``, ``scale_to``, a linear scaling per feature that is applied on loading; or
+- the files ``NAME`` and ``NAME.t`` in LIBSVM's text format, as on the LIBSVM data sets page.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import datasets
+from sklearn.preprocessing import StandardScaler
+
+
+class Data(NamedTuple):
+    """Training and test part."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+
+class MissingData(Exception):
+    """A data set that is not there, with what to do about it."""
+
+
+def load(name: str, rows: int | None = None) -> Data:
+    """Load a data set by name; `rows` keeps the first rows of the training part."""
+    bundled = {
+        "digits": datasets.load_digits,
+        "breast_cancer": datasets.load_breast_cancer,
+    }
+    if name in bundled:
+        X, y = bundled[name](return_X_y=True)
+        X = StandardScaler().fit_transform(X)
+        data = Data(X, y, X, y)
+    elif name.startswith("synthetic"):
+        data = synthetic(rows or 4000)
+    else:
+        data = _from_folder(name)
+    return data if rows is None else data._replace(X=data.X[:rows], y=data.y[:rows])
+
+
+def synthetic(n: int, d: int = 20, seed: int = 0) -> Data:
+    """Two classes in overlapping clusters, standardised."""
+    X, y = datasets.make_classification(
+        n + 2000, d, n_informative=d // 2, n_clusters_per_class=4, flip_y=0.05, random_state=seed
+    )
+    X = StandardScaler().fit_transform(X)
+    return Data(X[:n], y[:n], X[n:], y[n:])
+
+
+def available(name: str) -> bool:
+    """Whether `load` would find the data set."""
+    try:
+        _path(name)
+    except MissingData:
+        return name in ("digits", "breast_cancer") or name.startswith("synthetic")
+    return True
+
+
+def _path(name: str) -> Path:
+    folder = os.environ.get("MAXMARGIN_DATA")
+    if not folder:
+        raise MissingData(
+            f"Data set {name!r} is needed: set MAXMARGIN_DATA to a folder that holds {name}.npz, or the "
+            f"files {name} and {name}.t from the LIBSVM data sets page."
+        )
+    for candidate in (Path(folder) / f"{name}.npz", Path(folder) / name):
+        if candidate.exists():
+            return candidate
+    raise MissingData(
+        f"{folder} holds neither {name}.npz nor {name}: fetch {name} and {name}.t from the LIBSVM data "
+        "sets page and put them there."
+    )
+
+
+def _from_folder(name: str) -> Data:
+    path = _path(name)
+    if path.suffix != ".npz":
+        files = [str(path)] + [str(p) for p in [path.with_name(path.name + ".t")] if p.exists()]
+        parts = datasets.load_svmlight_files(files)
+        X, y = parts[:2]
+        X_test, y_test = parts[2:] if len(parts) == 4 else (X, y)
+        return Data(X, y, X_test, y_test)
+    with np.load(path) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    parts = []
+    for part in ("train", "test"):
+        if f"X_{part}_indptr" in arrays:
+            pieces = [arrays[f"X_{part}_{k}"] for k in ("data", "indices", "indptr")]
+            X = sp.csr_matrix(
+                (pieces[0].astype(np.float64), pieces[1].astype(np.int32), pieces[2].astype(np.int32)),
+                shape=tuple(arrays[f"X_{part}_shape"]),
+            )
+        elif f"X_{part}" in arrays:
+            X = arrays[f"X_{part}"].astype(np.float64)
+            if "scale_min" in arrays:
+                low, high, to = (arrays[k] for k in ("scale_min", "scale_max", "scale_to"))
+                span = np.where(high > low, high - low, 1.0)
+                X = to[0] + (to[1] - to[0]) * (X - low) / span
+        else:
+            continue
+        parts += [X, arrays[f"y_{part}"].astype(np.int64)]
+    return Data(*parts) if len(parts) == 4 else Data(*parts, *parts)

@@ -1,0 +1,281 @@
+"""scikit-learn (LIBSVM), scikit-learn-intelex (oneDAL) and maxmargin side by side.
+
+    python benchmarks/peers.py --quick          # bundled and synthetic data only, under a minute
+    python benchmarks/peers.py                  # all problems; needs MAXMARGIN_DATA
+    python benchmarks/peers.py --only a9a letter --repeat 1
+
+Every machine runs in a process of its own: memory touched first, compiled and loaded by a fit on small
+data of the same kind, then timed (best of --repeat; once only if a fit takes over a minute). All have the
+same threads, tolerance and cache. The solutions are judged here, alike for all, in float64: dual
+objective, KKT violation, support vectors. "limit" is the time of computing the kernel rows of the support
+vectors once, K[SV, all], with the fastest code at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from datasets import MissingData, load
+from report import geometric_mean, write
+
+# name: (data set, rows, C, gamma)
+PROBLEMS: dict[str, tuple[str, int | None, float, float]] = {
+    "a9a C=1": ("a9a", None, 1.0, 1 / 123),
+    "a9a C=100": ("a9a", None, 100.0, 0.05),
+    "w8a": ("w8a", None, 64.0, 0.0078),
+    "ijcnn1": ("ijcnn1", None, 32.0, 2.0),
+    "cod-rna": ("cod-rna", None, 32.0, 1.0),
+    "covtype": ("covtype_binary_50k", 20_000, 10.0, 1.0),
+    "mnist": ("mnist", 10_000, 10.0, 0.02),
+    "letter": ("letter", None, 16.0, 0.5),
+    "usps": ("usps", None, 10.0, 0.01),
+    "satimage": ("satimage", None, 16.0, 1.0),
+    "digits": ("digits", None, 10.0, 0.01),
+    "breast_cancer": ("breast_cancer", None, 1.0, 1 / 30),
+}
+QUICK: dict[str, tuple[str, int | None, float, float]] = {
+    "synthetic": ("synthetic", 4000, 10.0, 0.02),
+    "digits": PROBLEMS["digits"],
+    "breast_cancer": PROBLEMS["breast_cancer"],
+}
+MACHINES = ("scikit-learn", "intelex", "maxmargin")
+TOL, CACHE_MB = 1e-3, 2000
+
+
+def machine(name: str, threads: int) -> Any:
+    """The estimator class behind a name, as a function of its parameters."""
+    if name == "scikit-learn":
+        from sklearn.svm import SVC
+
+        return SVC
+    if name == "intelex":
+        from sklearnex.svm import SVC as IntelSVC
+
+        return IntelSVC
+    from maxmargin import SVC as OurSVC
+
+    return lambda **kw: OurSVC(n_jobs=threads, **kw)
+
+
+def child(args: argparse.Namespace) -> None:
+    """Time one machine on one problem; writes arrays and times for the parent to judge."""
+    import resource
+
+    problem, rows, C, gamma = {**PROBLEMS, **QUICK}[args.problem]
+    data = load(problem, rows)
+    make = machine(args.machine, args.threads)
+    kind = {"C": C, "gamma": gamma, "tol": TOL, "cache_size": CACHE_MB}
+    test = data.X_test[:10_000]
+    warm = np.random.default_rng(0).permutation(data.X.shape[0])[:1500]
+    make(**kind).fit(data.X[warm], data.y[warm]).predict(test[:2000])  # compile, load, start threads
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fits, predictions, singles = [], [], []
+    for _ in range(args.repeat):
+        began = time.perf_counter()
+        model = make(**kind).fit(data.X, data.y)
+        fits.append(time.perf_counter() - began)
+        if fits[-1] > 60:
+            break
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(args.repeat):
+        began = time.perf_counter()
+        model.predict(test)
+        predictions.append(time.perf_counter() - began)
+    for k in range(50):
+        began = time.perf_counter()
+        model.predict(test[k : k + 1])
+        singles.append(time.perf_counter() - began)
+    coef = model.dual_coef_
+    np.savez(
+        args.child,
+        fit=min(fits),
+        predict=min(predictions),
+        single=float(np.median(singles)),
+        peak=(peak - before) / 1024,
+        evals=getattr(model, "n_kernel_evals_", 0),
+        support=model.support_,
+        coef=coef.toarray() if hasattr(coef, "toarray") else coef,
+        intercept=model.intercept_,
+        score=float(np.mean(model.predict(test) == data.y_test[:10_000])),
+    )
+
+
+def judge(data: Any, C: float, gamma: float, result: Any) -> tuple[float, float]:
+    """Dual objective (summed over class pairs) and largest KKT violation, in float64."""
+    from maxmargin import dual
+    from maxmargin.gram import Gram
+
+    classes, label = np.unique(data.y, return_inverse=True)
+    support, coef = result["support"].astype(np.intp), result["coef"]
+    total, worst = 0.0, 0.0
+    for a, b in combinations(range(len(classes)), 2):
+        rows = np.flatnonzero((label == a) | (label == b))
+        sign = np.where(label[rows] == (b if len(classes) == 2 else a), 1.0, -1.0)
+        full = np.zeros(len(label))
+        if len(classes) == 2:
+            full[support] = coef[0]
+        else:
+            of_a, of_b = label[support] == a, label[support] == b
+            full[support[of_a]] = coef[b - 1, of_a]
+            full[support[of_b]] = coef[a, of_b]
+        problem = dual.c_svc(sign, C)
+        gram = Gram(data.X, gamma=gamma, dtype="float64", cache_bytes=0, index=rows)
+        u = np.clip(full[rows], problem.lo, problem.hi)
+        with gram.threads:
+            g = problem.gradient(u, gram)
+        total += problem.objective(u, g)
+        worst = max(worst, problem.violation(u, g))
+    return total, worst
+
+
+def limit(data: Any, gamma: float, support: Any, threads: int, repeat: int) -> float:
+    """Seconds to compute K[SV, all] once."""
+    from maxmargin._threads import Threads
+    from maxmargin.kernels import Kernel
+
+    kernel = Kernel("rbf", gamma=gamma)
+    points = kernel.prepare(data.X, np.float32)
+    out = np.zeros((256, points.n), np.float32)
+    support = np.asarray(support, dtype=np.intp)
+    best = np.inf
+    with Threads(threads) as team:
+        for _ in range(repeat):
+            began = time.perf_counter()
+            for s in range(0, len(support), 256):
+                A = points.take(support[s : s + 256])
+                slots = np.arange(A.n)
+                team.run(
+                    lambda a, b, A=A, slots=slots: kernel.fill(A, points, a, b, out, slots),
+                    team.split(points.n, 1024),
+                )
+            best = min(best, time.perf_counter() - began)
+    return float(best)
+
+
+def run(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """All machines on one problem."""
+    source, rows, C, gamma = {**PROBLEMS, **QUICK}[name]
+    data = load(source, rows)
+    found: list[dict[str, Any]] = []
+    environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
+    for who in args.machines:
+        with tempfile.TemporaryDirectory() as folder:
+            out = str(Path(folder) / "result.npz")
+            command = [sys.executable, __file__, "--child", out, "--problem", name, "--machine", who]
+            command += ["--repeat", str(args.repeat), "--threads", str(args.threads)]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{name}: {who} failed: {done.stderr.strip().splitlines()[-1:]}", flush=True)
+                continue
+            with np.load(out) as archive:
+                result = dict(archive)
+        objective, violation = judge(data, C, gamma, result)
+        found.append(
+            {
+                "problem": name,
+                "machine": who,
+                "n": int(data.X.shape[0]),
+                "fit_s": float(result["fit"]),
+                "predict_s": float(result["predict"]),
+                "one_row_ms": 1e3 * float(result["single"]),
+                "objective": objective,
+                "violation": violation,
+                "n_sv": len(result["support"]),
+                "rows": float(result["evals"]) / data.X.shape[0] or None,
+                "peak_mb": float(result["peak"]),
+                "score": float(result["score"]),
+                "support": result["support"],
+            }
+        )
+    if found:
+        seconds = limit(data, gamma, found[-1]["support"], args.threads, args.repeat)
+        best = min(row["objective"] for row in found)
+        for row in found:
+            row["limit_s"] = seconds
+            row["excess"] = (row["objective"] - best) / abs(best)
+            del row["support"]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small problems only; no data needed")
+    parser.add_argument("--only", nargs="*", help="problems whose name starts with one of these")
+    parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=MACHINES)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", default=None, help="name of the result files")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--problem", help=argparse.SUPPRESS)
+    parser.add_argument("--machine", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        child(args)
+        return
+    scratch = np.empty(3 << 27)  # memory that was never used before is slow at first touch
+    scratch.fill(0.0)
+    del scratch
+    problems = QUICK if args.quick else PROBLEMS
+    rows: list[dict[str, Any]] = []
+    for name in problems:
+        if args.only and not name.startswith(tuple(args.only)):
+            continue
+        try:
+            rows += run(name, args)
+        except MissingData as missing:
+            print(missing, flush=True)
+            continue
+        if rows:
+            print(f"{name}: " + ", ".join(f"{r['machine']} {r['fit_s']:.3g} s" for r in rows
+                                          if r["problem"] == name), flush=True)  # fmt: skip
+    ours = {r["problem"]: r for r in rows if r["machine"] == "maxmargin"}
+    table = []
+    for row in rows:
+        mine = ours.get(row["problem"])
+        table.append(
+            {
+                "problem": row["problem"],
+                "machine": row["machine"],
+                "fit s": f"{row['fit_s']:.4g}",
+                "x ours": f"{row['fit_s'] / mine['fit_s']:.1f}" if mine else "",
+                "x limit": f"{row['fit_s'] / row['limit_s']:.1f}",
+                "predict s": f"{row['predict_s']:.4g}",
+                "one row ms": f"{row['one_row_ms']:.2f}",
+                "objective": f"{row['objective']:.8g}",
+                "excess": f"{row['excess']:.0e}",
+                "violation": f"{row['violation']:.1e}",
+                "SVs": row["n_sv"],
+                "rows / SV": f"{row['rows'] / row['n_sv']:.2f}" if row["rows"] else "",
+                "peak MB": f"{row['peak_mb']:.0f}",
+                "score": f"{row['score']:.4f}",
+            }
+        )
+    notes = []
+    for other in args.machines:
+        pairs = [(r, ours[r["problem"]]) for r in rows if r["machine"] == other and r["problem"] in ours]
+        if other == "maxmargin" or not pairs:
+            continue
+        fit = [r["fit_s"] / m["fit_s"] for r, m in pairs]
+        large = [r["fit_s"] / m["fit_s"] for r, m in pairs if r["n"] >= 20_000]
+        predict = [r["predict_s"] / m["predict_s"] for r, m in pairs]
+        notes.append(
+            f"fit, {other} / maxmargin, geometric mean: {geometric_mean(fit):.1f} (least {min(fit):.2f}"
+            + (f", n >= 20,000: {geometric_mean(large):.1f}" if large else "")
+            + f"); predict: {geometric_mean(predict):.1f} (least {min(predict):.2f})"
+        )
+    write(args.out or ("peers-quick" if args.quick else "peers"), "Peers", table, notes, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What an import and the first fit of a process cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def run(script, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True, text=True, timeout=120, env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("module", ["maxmargin", "maxmargin.solvers", "maxmargin.dual", "maxmargin.kernels"])
+def test_import_does_not_load_the_compiler(module):
+    loaded = run(f"import sys, {module}; print(*sys.modules)").split()
+    assert module in loaded
+    assert not {"numba", "llvmlite", "maxmargin._jit"} & set(loaded)
+
+
+def test_import_starts_no_threads_and_changes_no_limit_of_blas():
+    run(
+        """
+        import threading
+        import scipy.linalg, sklearn.svm
+        from threadpoolctl import threadpool_info
+        before = threadpool_info()
+        import maxmargin
+        assert threading.active_count() == 1
+        assert [p["num_threads"] for p in threadpool_info()] == [p["num_threads"] for p in before]
+        """
+    )
+
+
+def test_the_public_names_are_there_and_carry_a_version():
+    names = run("import maxmargin as m; print(m.__version__, *[getattr(m, n).__name__ for n in m.__all__])")
+    version, *names = names.split()
+    assert version.count(".") == 2 and {"SVC", "NuSVC", "OneClassSVM"} <= set(names)
+
+
+def test_import_takes_at_most_300_ms_more_than_that_of_sklearn_svm():
+    script = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+    best = {m: min(float(run(script.format(m))) for _ in range(3)) for m in ("sklearn.svm", "maxmargin")}
+    assert best["maxmargin"] - best["sklearn.svm"] <= 0.3, best
+
+
+FIRST_FIT = """
+    import time
+    from sklearn.datasets import make_classification
+    from maxmargin import SVC
+    X, y = make_classification(400, 8, random_state=0)
+    seconds = []
+    for _ in range(2):
+        t = time.perf_counter()
+        SVC().fit(X, y)
+        seconds.append(time.perf_counter() - t)
+    print(*seconds)
+"""
+
+
+@pytest.mark.timeout(200)
+def test_first_fit_compiles_in_15_s_without_a_cache_and_adds_at_most_1_s_with_one(tmp_path):
+    def first_and_second():
+        return [float(s) for s in run(FIRST_FIT, NUMBA_CACHE_DIR=str(tmp_path)).split()]
+
+    first, _ = first_and_second()
+    assert any(tmp_path.rglob("*.nbc")), "nothing was cached"
+    assert first < 15
+    added = [a - b for a, b in (first_and_second() for _ in range(2))]
+    assert min(added) < 1, added
+
+
+def test_a_place_without_any_writable_cache_directory_still_fits():
+    # A read-only container: neither the package's directory nor the user's cache can be written.
+    run(
+        """
+        from numba.core import caching
+
+        def refuse(self):
+            raise PermissionError("read-only file system")
+
+        caching._CacheLocator.ensure_cache_path = refuse
+        from maxmargin import SVC
+        assert SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[2.5]]) == [1]
+        """
+    )

@@ -1,0 +1,202 @@
+"""The compiled primitives against NumPy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numba as nb
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from maxmargin import _jit
+
+
+@nb.njit
+def put(values, index):
+    out = np.empty_like(values)
+    for i in range(len(values)):
+        out[i] = _jit.with_index(values[i], index)
+    return out
+
+
+@nb.njit
+def get(values):
+    out = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        out[i] = _jit.index_in(values[i])
+    return out
+
+
+@nb.njit
+def argmax(values):
+    best = values.dtype.type(0)
+    for i in range(len(values)):
+        best = _jit.fmax(best, _jit.with_index(values[i], i))
+    return _jit.index_in(best)
+
+
+@nb.njit
+def smaller(a, b):
+    return _jit.fmin(a, b)
+
+
+# -- exp2 --------------------------------------------------------------------------------------
+
+
+def exp2(x):
+    x = np.asarray(x, np.float32)
+    out = np.full((1, len(x)), np.nan, np.float32)
+    zero = np.zeros(len(x), np.float32)
+    _jit.exp2_tile(x[None], zero[:1], zero, out, np.zeros(1, np.intp), 0)
+    return out[0]
+
+
+def test_exp2_has_relative_error_below_3e_7_above_minus_126():
+    x = np.concatenate([np.linspace(-126, 0, 400_001), -np.geomspace(1e-8, 126, 100_001)])
+    x = np.maximum(x.astype(np.float32), np.float32(-126))
+    exact = np.exp2(x.astype(np.float64))
+    assert np.max(np.abs(exp2(x) - exact) / exact) < 3e-7
+
+
+def test_exp2_of_integers_and_zero_is_exact():
+    x = -np.arange(127.0)
+    np.testing.assert_array_equal(exp2(x), np.exp2(x).astype(np.float32))
+
+
+def test_exp2_below_minus_126_is_the_smallest_normal_number():
+    assert (exp2(np.linspace(-140, -126, 1001)) == np.float32(2.0**-126)).all()
+    assert (exp2([-1e4, -1e30]) == np.float32(2.0**-126)).all()
+
+
+def test_exp2_of_positive_arguments_is_one():
+    assert (exp2([1e-7, 0.3, 5.0, 1e10]) == 1).all()
+
+
+def test_exp2_tile_subtracts_both_norms_and_writes_to_slots_and_offset():
+    rng = np.random.default_rng(0)
+    tile = rng.normal(size=(5, 37)).astype(np.float32)
+    a, b = (rng.uniform(0, 3, size=k).astype(np.float32) for k in (5, 37))
+    slots = np.array([7, 0, 3, 9, 4])
+    out = np.full((10, 50), np.nan, np.float32)
+    _jit.exp2_tile(tile, a, b, out, slots, 6)
+    exact = np.exp2(np.minimum(0, tile.astype(np.float64) - a[:, None] - b))
+    np.testing.assert_allclose(out[slots, 6:43], exact, rtol=1e-6)
+    written = np.zeros(out.shape, bool)
+    written[slots, 6:43] = True
+    assert np.isnan(out[~written]).all()
+
+
+# -- argmax in one pass ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_index_in_returns_what_with_index_put_in(kind):
+    values = np.array([0.0, 1e-20, 0.3, 1.0, 12345.678], kind)
+    for index in [0, 1, 1000, (1 << _jit.INDEX_BITS) - 1]:
+        assert (get(put(values, index)) == index).all()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_with_index_changes_a_value_by_its_low_bits_only(kind):
+    values = np.random.default_rng(0).uniform(1e-3, 1e3, 200).astype(kind)
+    got = put(values, 1234)
+    assert got.dtype == kind
+    np.testing.assert_allclose(got, values, rtol=2.0 ** (_jit.INDEX_BITS - np.finfo(kind).nmant))
+
+
+@pytest.mark.parametrize("index", ["int32", "uint32", "int64", "uint8"])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_with_index_takes_integers_of_every_width(kind, index):
+    # In a process of its own: a failed compilation would spoil the intrinsic for the others.
+    script = (
+        "import numba, numpy as np\n"
+        "from maxmargin import _jit\n"
+        "f = numba.njit(lambda v, i: _jit.index_in(_jit.with_index(v, i)))\n"
+        f"assert f(np.{kind}(1.5), np.{index}(5)) == 5\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_argmax_by_index_bits_finds_the_largest_up_to_the_lost_bits(kind):
+    rng = np.random.default_rng(0)
+    lost = 2.0 ** (_jit.INDEX_BITS - np.finfo(kind).nmant)
+    for n in (1, 7, 64, 1 << _jit.INDEX_BITS):
+        values = rng.uniform(size=n).astype(kind)
+        assert values[argmax(values)] >= values.max() * (1 - 2 * lost)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_argmax_by_index_bits_finds_a_clear_winner_at_every_place(kind):
+    values = np.random.default_rng(0).uniform(0, 1, 300).astype(kind)
+    for place in range(300):
+        raised = values.copy()
+        raised[place] = 2
+        assert argmax(raised) == place
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_fmin_and_fmax_pick_as_python_does(kind):
+    values = np.arange(10, dtype=kind)
+    assert argmax(values) == 9
+    for a, b in [(1, 2), (2, 1), (-3, 3), (0, 0)]:
+        got = smaller(kind(a), kind(b))
+        assert got == min(a, b)
+
+
+# -- sums of rows ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [0, 1, 7, 8, 9, 16, 29])
+@pytest.mark.parametrize(("c0", "c1"), [(0, 2500), (3, 1027), (100, 101), (1024, 2500), (5, 5)])
+def test_add_rows_equals_the_dense_product(dtype, k, c0, c1):
+    rng = np.random.default_rng(k)
+    table = rng.normal(size=(12, 2500)).astype(dtype)
+    slots, coef = rng.integers(0, 12, k), rng.normal(size=k)
+    start = rng.normal(size=c1 - c0)
+    out = start.copy()
+    _jit.add_rows(out, table, slots, coef, c0, c1)
+    expected = start + coef @ table[slots, c0:c1].astype(np.float64)
+    np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_add_rows_sums_float32_rows_in_float64():
+    table = np.full((100, 3), np.float32(0.1))
+    table[0] = np.float32(1e8)
+    out = np.zeros(3)
+    _jit.add_rows(out, table, np.arange(100), np.ones(100), 0, 3)
+    exact = 1e8 + 99 * float(np.float32(0.1))
+    np.testing.assert_allclose(out, exact, rtol=1e-14)
+
+
+# -- sparse and 1-norm loops -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_panel_products_and_distances_equal_dense_algebra(dtype):
+    rng = np.random.default_rng(0)
+    A, B = (sp.random(n, 50, 0.2, format="csr", dtype=dtype, random_state=rng) for n in (11, 40))
+    a, b = A.toarray().astype(np.float64), B.toarray().astype(np.float64)
+    panel = np.full((50, 23), np.nan, dtype)
+    _jit.scatter_panel(B.indptr, B.indices, B.data, 9, 32, panel)
+    np.testing.assert_array_equal(panel, b[9:32].T.astype(dtype))
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    tile = np.full((11, 23), np.nan, dtype)
+    _jit.csr_dots(A.indptr, A.indices, A.data, panel, tile)
+    np.testing.assert_allclose(tile, a @ b[9:32].T, rtol=tolerance, atol=tolerance)
+    distance = np.abs(a[:, None] - b[None, 9:32]).sum(axis=2)
+    norm = np.abs(b[9:32]).sum(axis=1).astype(dtype)
+    _jit.csr_l1(A.indptr, A.indices, A.data, panel, norm, tile)
+    np.testing.assert_allclose(tile, distance, rtol=tolerance, atol=tolerance)
+    _jit.dense_l1(a.astype(dtype), panel, tile)
+    np.testing.assert_allclose(tile, distance, rtol=tolerance, atol=tolerance)
+
+
+def test_scatter_panel_adds_duplicate_entries():
+    panel = np.empty((2, 1))
+    _jit.scatter_panel(np.array([0, 2]), np.array([1, 1]), np.array([0.25, 0.5]), 0, 1, panel)
+    np.testing.assert_array_equal(panel, [[0.0], [0.75]])
