@@ -75,21 +75,21 @@ def test_one_and_two_threads_give_the_same_values(name, dtype, monkeypatch):
     np.testing.assert_allclose(two, one, rtol=1e-6, atol=1e-6)
 
 
-def test_large_expansions_run_in_threads(monkeypatch):
+def test_large_expansions_run_in_threads():
     entered = []
 
-    class Watched(decision.Threads):
+    class Watched(Threads):
         def run(self, function, calls):
             calls = list(calls)
             entered.append((self.n, len(calls)))
             super().run(function, calls)
 
-    monkeypatch.setattr(decision, "Threads", Watched)
     kernel = Kernel("rbf", gamma=0.2)
     X, V = data(600, 3000)
-    compare(kernel, X, V, np.ones((1, 3000)), [0, 3000], n_jobs=2)
+    vectors, coef, ends = kernel.prepare(V), np.ones((1, 3000)), np.array([0, 3000])
+    expand(kernel, X, vectors, coef, ends, threads=Watched(2))
     assert entered == [(2, 3)]
-    compare(kernel, X[:200], V, np.ones((1, 3000)), [0, 3000], n_jobs=2)
+    expand(kernel, X[:200], vectors, coef, ends, threads=Watched(2))
     assert entered == [(2, 3)]
 
 
