@@ -45,11 +45,12 @@ def smaller(a, b):
 # -- exp2 --------------------------------------------------------------------------------------
 
 
-def exp2(x):
-    x = np.asarray(x, np.float32)
-    out = np.full((1, len(x)), np.nan, np.float32)
-    zero = np.zeros(len(x), np.float32)
-    _jit.exp2_tile(x[None], zero[:1], zero, out, np.zeros(1, np.intp), 0)
+def exp2(x, dtype=np.float32):
+    """2 ** min(0, x) through `rbf_rows`, with 1 for the row and no norms."""
+    x = np.asarray(x, dtype)
+    out = np.full((1, len(x)), np.nan, dtype)
+    zero, one = np.zeros(len(x), dtype), np.ones((1, 1), dtype)
+    _jit.rbf_rows(one, x[:, None], zero[:1], zero, 0, len(x), out, np.zeros(1, np.intp), 0)
     return out[0]
 
 
@@ -60,29 +61,38 @@ def test_exp2_has_relative_error_below_3e_7_above_minus_126():
     assert np.max(np.abs(exp2(x) - exact) / exact) < 3e-7
 
 
-def test_exp2_of_integers_and_zero_is_exact():
-    x = -np.arange(127.0)
-    np.testing.assert_array_equal(exp2(x), np.exp2(x).astype(np.float32))
+def test_exp2_in_float64_has_relative_error_below_1e_15_above_minus_1022():
+    x = np.concatenate([np.linspace(-1022, 0, 400_001), -np.geomspace(1e-16, 1022, 100_001)])
+    exact = np.exp2(x.astype(np.longdouble))
+    assert np.max(np.abs(exp2(x, np.float64) - exact) / exact) < 1e-15
 
 
-def test_exp2_below_minus_126_is_the_smallest_normal_number():
-    assert (exp2(np.linspace(-140, -126, 1001)) == np.float32(2.0**-126)).all()
-    assert (exp2([-1e4, -1e30]) == np.float32(2.0**-126)).all()
+@pytest.mark.parametrize(("dtype", "least"), [(np.float32, -126), (np.float64, -1022)])
+def test_exp2_is_exact_at_integers_and_ends_at_the_smallest_normal_number(dtype, least):
+    x = np.arange(least, 1.0)
+    np.testing.assert_array_equal(exp2(x, dtype), np.exp2(x).astype(dtype))
+    assert (exp2([least - 0.5, least - 20, -1e4, -1e30], dtype) == dtype(2.0**least)).all()
+    assert (exp2([1e-7, 0.3, 5.0, 1e10], dtype) == 1).all()
 
 
-def test_exp2_of_positive_arguments_is_one():
-    assert (exp2([1e-7, 0.3, 5.0, 1e10]) == 1).all()
-
-
-def test_exp2_tile_subtracts_both_norms_and_writes_to_slots_and_offset():
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rbf_rows_subtract_both_norms_and_write_to_slots_and_offset(dtype, sparse):
     rng = np.random.default_rng(0)
-    tile = rng.normal(size=(5, 37)).astype(np.float32)
-    a, b = (rng.uniform(0, 3, size=k).astype(np.float32) for k in (5, 37))
+    A, X = rng.normal(size=(5, 9)).astype(dtype), rng.normal(size=(60, 9)).astype(dtype)
+    a, b = (rng.uniform(0, 3, size=k).astype(dtype) for k in (5, 60))
     slots = np.array([7, 0, 3, 9, 4])
-    out = np.full((10, 50), np.nan, np.float32)
-    _jit.exp2_tile(tile, a, b, out, slots, 6)
-    exact = np.exp2(np.minimum(0, tile.astype(np.float64) - a[:, None] - b))
-    np.testing.assert_allclose(out[slots, 6:43], exact, rtol=1e-6)
+    out = np.full((10, 50), np.nan, dtype)
+    if sparse:
+        P, R = sp.csr_array(A), sp.csr_array(X)
+        panel = np.empty((9, 16), dtype)
+        _jit.rbf_rows_csr(
+            P.indptr, P.indices, P.data, a, R.indptr, R.indices, R.data, b, panel, 10, 47, out, slots, 4
+        )
+    else:
+        _jit.rbf_rows(A, X, a, b, 10, 47, out, slots, 4)
+    exact = np.exp2(np.minimum(0, A.astype(np.float64) @ X.T[:, 10:47] - a[:, None] - b[10:47]))
+    np.testing.assert_allclose(out[slots, 6:43], exact, rtol=1e-5 if dtype == np.float32 else 1e-13)
     written = np.zeros(out.shape, bool)
     written[slots, 6:43] = True
     assert np.isnan(out[~written]).all()

@@ -11,6 +11,7 @@ import scipy.linalg  # noqa: F401  (loads its BLAS)
 import threadpoolctl
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from maxmargin import _threads
 from maxmargin._threads import Threads, effective_n_jobs
 
 
@@ -50,7 +51,7 @@ def test_none_is_every_core_without_omp_num_threads(monkeypatch):
     [("1", 1), ("2", 2), ("3,2", 3), ("1000", 8), ("0", 8), ("", 8), ("many", 8), ("-1", 8), (" 2 ", 2)],
 )
 def test_none_respects_omp_num_threads_and_the_cores(monkeypatch, value, expected):
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    monkeypatch.setattr(_threads, "_cores", lambda: 8)
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     assert effective_n_jobs(None) == expected
 
@@ -61,7 +62,7 @@ def test_a_number_is_taken_as_it_is_whatever_the_environment(monkeypatch):
 
 
 def test_negative_numbers_count_back_from_the_cores_and_end_at_one(monkeypatch):
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    monkeypatch.setattr(_threads, "_cores", lambda: 8)
     assert [effective_n_jobs(n) for n in (-1, -2, -8, -9, -100)] == [8, 7, 1, 1, 1]
 
 

@@ -55,6 +55,9 @@ except ImportError:  # pragma: no cover  (depends on the installed version)
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+# Samples of a machine up to which kernel values are float64 at any tolerance.
+_SMALL = 512
+
 _ADVICE = {
     Status.MAX_ITER: "the budget of iterations (max_iter) was used up; scale the features (for "
     "example with StandardScaler), lower C or raise max_iter",
@@ -171,13 +174,15 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
         solver = solvers.get(self.solver)
         many = len(machines) > 1
+        # Where float32 saves nothing worth having.
+        small = max(len(machine.samples) for machine in machines) <= _SMALL
         context = self._callback_context(len(machines))
         side_by_side = many and context is None and not callable(self.kernel)
         gram = Gram(
             X,
             kernel,
             cache_bytes=int(self.cache_size * (1 << 20)),
-            dtype=np.float64 if double or self.tol < 1e-4 else np.float32,
+            dtype=np.float64 if double or self.tol < 1e-4 or small else np.float32,
             index=None if np.array_equal(order, np.arange(_num_samples(X))) else order,
             segments=segments,
             n_jobs=1 if side_by_side else self.n_jobs,

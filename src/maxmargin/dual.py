@@ -209,13 +209,14 @@ class Dual:
         at = np.minimum(np.searchsorted(others, idx, sorter=order), len(others) - 1)
         at = order[at]
         same = others[at] == idx
-        Q[np.flatnonzero(same), at[same]] = self.diag(gram)[idx[same]]
+        Q[np.flatnonzero(same), at[same]] = self.diag(gram, idx[same])
         return Q
 
-    def diag(self, gram: Any) -> Floats:
-        """Diagonal of A∘(K+c) + diag(ridge)."""
-        same = self.coupling[self.label, self.label]
-        return np.asarray(same * (gram.diag[self.row] + self.shift) + self.ridge)
+    def diag(self, gram: Any, idx: Any = slice(None)) -> Floats:
+        """Diagonal of A∘(K+c) + diag(ridge), of the variables `idx`."""
+        label = self.label[idx]
+        same = self.coupling[label, label]
+        return np.asarray(same * (gram.diag[self.row[idx]] + self.shift) + self.ridge[idx])
 
     # -- optimality --------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from maxmargin.kernels import Kernel, resolve_gamma
 
 Array = NDArray[Any]
 Index = NDArray[np.intp]
+Runs = list[tuple[int, int, int]]
 
 # Below this many multiplications a second thread costs more than it saves (about half a millisecond of work).
 _WORTH_A_THREAD = 20_000_000
@@ -118,7 +119,7 @@ class Gram:
         self.diag: Array = kernel.diag(self.points)
         self.threads = Threads(n_jobs)
         self.n_evals = self.n_calls = 0
-        self._cost = kernel.cost(self.points)
+        self.cost = kernel.cost(self.points)
         self._lock = threading.Lock()
         self._open_cache(segments)
 
@@ -180,7 +181,7 @@ class Gram:
         self._spread(
             lambda a, b: self.kernel.fill(A, self.points, c0 + a, c0 + b, table, slots),
             c1 - c0,
-            len(rows) * self._cost,
+            len(rows) * self.cost,
         )
         self._valid[rows, segment] = True
         tally.count(evals=len(rows) * (c1 - c0))
@@ -241,7 +242,7 @@ class Gram:
             self._spread(
                 lambda a, b: self.kernel.fill(A, self.points, a, b, out, rest),
                 self.n,
-                len(rest) * self._cost,
+                len(rest) * self.cost,
             )
             tally.count(evals=len(rest) * self.n)
         out.flags.writeable = False
@@ -260,7 +261,7 @@ class Gram:
         self._spread(
             lambda a, b: self.kernel.fill(A, B, a, b, out, slots),
             len(columns),
-            len(rows) * self._cost,
+            len(rows) * self.cost,
         )
         tally.count(evals=out.size)
         return out
@@ -289,10 +290,7 @@ class Gram:
             return
         tally.count(calls=len(idx) * len(out))
         if self.holds_all:
-            last = np.searchsorted(self.segments, [c1 for _, c1, _ in runs], side="left")
-            first = np.searchsorted(self.segments, [c0 for c0, _, _ in runs], side="right") - 1
-            touched = {s for a, b in zip(first, last, strict=True) for s in range(a, b)}
-            self.ensure(idx, sorted(touched), tally)
+            self.ensure(idx, self._touched(runs), tally)
         else:
             self._place(idx)
             self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self._valid[idx, 0]]), 0, tally or self)
@@ -305,14 +303,34 @@ class Gram:
                     t[a:b], table, slots, weights, c0 + a, c0 + b
                 ),
                 c1 - c0,
-                2.0 * len(slots),
+                8.0 * len(slots),  # bound by memory, not by arithmetic
             )
         if not held.all():
             self._stream(out, idx[~held], coef[~held], runs, tally)
 
-    def _stream(
-        self, out: Array, idx: Index, coef: Array, runs: list[tuple[int, int, int]], tally: Tally
-    ) -> None:
+    def _touched(self, runs: Runs) -> list[int]:
+        """Segments that the runs of columns reach into."""
+        last = np.searchsorted(self.segments, [c1 for _, c1, _ in runs], side="left")
+        first = np.searchsorted(self.segments, [c0 for c0, _, _ in runs], side="right") - 1
+        return sorted({s for a, b in zip(first, last, strict=True) for s in range(a, b)})
+
+    def square(self, index: Index, tally: Tally) -> Array | None:
+        """``K[index][:, index]`` through the cache, where it holds all rows; else None.
+
+        For a subset that needs all of its block, and shares it with others.
+        """
+        runs = _runs(index)
+        if not self.holds_all or runs is None:
+            return None
+        tally.count(calls=len(index) ** 2)
+        self.ensure(index, self._touched(runs), tally)
+        out = np.empty((len(index), len(index)), self.dtype)
+        for r0, r1, a in runs:
+            for c0, c1, b in runs:
+                out[a : a + r1 - r0, b : b + c1 - c0] = self.table[r0:r1, c0:c1]
+        return out
+
+    def _stream(self, out: Array, idx: Index, coef: Array, runs: Runs, tally: Tally) -> None:
         """Add rows that have no place in the cache: compute a tile, use it, forget it."""
 
         def work(c0: int, c1: int, o: int) -> None:
@@ -335,7 +353,7 @@ class Gram:
             self._spread(
                 lambda a, b, c0=c0, o=o: work(c0 + a, c0 + b, o + a),  # type: ignore[misc]
                 c1 - c0,
-                len(idx) * self._cost,
+                len(idx) * self.cost,
             )
             tally.count(evals=len(idx) * (c1 - c0))
 
@@ -409,6 +427,7 @@ class View:
         self.kernel, self.dtype = base.kernel, base.dtype
         self.diag = base.diag[index]
         self.threads, self.capacity, self.cache_bytes = base.threads, base.capacity, base.cache_bytes
+        self.cost = base.cost
         self.n_evals = self.n_calls = 0
 
     @property
@@ -437,8 +456,14 @@ class View:
         return out
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        """See `Gram.block`."""
+        """See `Gram.block`; the whole block of the view comes from the rows that it shares."""
         own = self.columns
+        if len(rows) == len(columns) == self.n:  # type: ignore[arg-type]
+            whole = self.base.square(own, self)
+            if whole is not None and np.array_equal(rows, columns):
+                order = np.asarray(rows, dtype=np.intp)
+                same = np.array_equal(order, np.arange(self.n))
+                return whole if same else whole[np.ix_(order, order)]
         return self.base.block(
             own[np.asarray(rows, dtype=np.intp)], own[np.asarray(columns, dtype=np.intp)], tally=self
         )
@@ -466,7 +491,7 @@ class View:
         return self.base.exact(self.columns[rows], self.columns[columns], coef)
 
 
-def _runs(columns: Index) -> list[tuple[int, int, int]] | None:
+def _runs(columns: Index) -> Runs | None:
     """Contiguous runs ``(start, stop, position)`` of `columns`; None if there are too many."""
     if not len(columns):
         return []

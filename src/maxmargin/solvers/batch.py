@@ -26,6 +26,8 @@ from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver, State
 
 _LARGEST = 1 << _jit.INDEX_BITS
+# Multiplications that the whole matrix of a problem may cost to be taken at once (some 3 ms).
+_AT_ONCE = 60_000_000
 
 
 class Batch(Solver):
@@ -102,8 +104,12 @@ class _WorkingSet:
         problem, gram = state.problem, state.gram
         self.problem, self.gram, self.u = problem, gram, state.u
         m, groups = problem.m, problem.n_groups
-        size = size or (2048 if m >= 30_000 else 1024)
-        self.whole = m <= size
+        if size is None:
+            # A small problem is solved at once, if its whole matrix costs less than a few outer iterations.
+            self.whole = m <= _LARGEST and m * m * gram.cost <= _AT_ONCE
+            size = 2048 if m >= 30_000 else 1024
+        else:
+            self.whole = m <= size
         if self.whole:
             counts = np.bincount(problem.group, minlength=groups)
         else:
@@ -118,7 +124,8 @@ class _WorkingSet:
         self.inside = np.zeros(m, np.bool_)
         self.most_new = max(1, q // 8)
         dtype = gram.dtype
-        self.Q: NDArray[Any] = np.zeros((q, q), dtype)
+        # Rows a power of two apart would fall into the same cache lines when columns are written.
+        self.Q: NDArray[Any] = np.zeros((0 if self.whole else q, q + 16), dtype)
         self.diag = problem.diag(gram)
         self.up, self.down = np.empty(q, dtype), np.empty(q, dtype)
         unit = float(np.max(np.abs(self.diag), initial=0.0)) or 1.0
@@ -142,7 +149,7 @@ class _WorkingSet:
             places = np.arange(self.parts[k], self.parts[k + 1])
             order = np.lexsort((self.since[places], self._keep(places)))
             mine = mine[: len(places)]
-            at.append(places[order[: len(mine)]])
+            at.append(np.sort(places[order[: len(mine)]]))
             who.append(mine)
         places, members = np.concatenate(at), np.concatenate(who)
         left = self.ids[places]
@@ -161,6 +168,9 @@ class _WorkingSet:
 
     def _fill(self, places: NDArray[np.intp]) -> None:
         """Compute the rows of Q for the new members and mirror them."""
+        if len(places) == len(self.ids) and self.whole:
+            self.Q = self.problem.block(self.ids, self.ids, self.gram)
+            return
         there = np.flatnonzero(self.ids >= 0)
         block = self.problem.block(self.ids[places], self.ids[there], self.gram)
         _mirror(self.Q, block, places, there, np.isin(there, places))
@@ -176,11 +186,13 @@ class _WorkingSet:
         middle[~np.isfinite(middle)] = 0.0
         g = (state.g[ids] - middle[problem.group[ids]]).astype(self.Q.dtype)
         gap = float(np.max(state.most - state.least))
-        tol = max(0.5 * state.target, 0.1 * gap)
+        # Part of the problem is solved as well as the rest deserves, the whole of it to the end.
+        tol = 0.5 * state.target if self.whole else max(0.5 * state.target, 0.1 * gap)
+        most_steps = (100 if self.whole else 8) * len(ids)
         diag = self.diag[ids].astype(self.Q.dtype)
         steps = _inner(
             self.Q, diag, u, lo, hi, g, self.parts, self.Q.dtype.type(tol),
-            min(8 * len(ids), state.left), self.up, self.down, self.big, self.tau,
+            min(most_steps, state.left), self.up, self.down, self.big, self.tau,
         )  # fmt: skip
         delta = u - state.u[ids]
         moved = np.flatnonzero(delta)
@@ -233,7 +245,7 @@ def _inner(  # type: ignore[no-untyped-def]
 
     up / down hold the gradient, or +-big where the variable cannot rise / fall.
     """
-    zero, two = tau - tau, tau / tau + tau / tau
+    zero, two = g.dtype.type(0.0), g.dtype.type(2.0)
     n_groups = len(parts) - 1
     least, most = np.empty(n_groups, up.dtype), np.empty(n_groups, up.dtype)
     first = np.zeros(n_groups, np.int64)
@@ -256,16 +268,19 @@ def _inner(  # type: ignore[no-untyped-def]
         low = least[worst]
         if not most[worst] - low >= tol:
             break
-        # j: the largest decrease (g_j - g_i)^2 / (Q_ii + Q_jj - 2 Q_ij)
+        # j: the largest decrease (g_j - g_i)^2 / (Q_ii + Q_jj - 2 Q_ij). Loops run over slices from 0:
+        # an index that might be negative would not vectorise.
         i = first[worst]
         row_i = Q[i]
         diag_i = diag[i]
+        start, end = parts[worst], parts[worst + 1]
+        some_row, some_down, some_diag = row_i[start:end], down[start:end], diag[start:end]
         best = zero
-        for t in range(parts[worst], parts[worst + 1]):
-            b = fmax(down[t] - low, zero)
-            gain = b * b / fmax(diag_i + diag[t] - two * row_i[t], tau)
+        for t in range(end - start):
+            b = fmax(some_down[t] - low, zero)
+            gain = b * b / fmax(diag_i + some_diag[t] - two * some_row[t], tau)
             best = fmax(best, with_index(gain, t))
-        j = index_in(best)
+        j = start + index_in(best)
         row_j = Q[j]
         g_j = down[j]
         curvature = max(np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j]), tau)
@@ -288,23 +303,25 @@ def _inner(  # type: ignore[no-untyped-def]
             ref = most[k]
             high = -big
             best = zero
-            for t in range(start, end):
-                x = step * (row_i[t] - row_j[t])
-                a = up[t] + x
-                b = down[t] + x
-                up[t] = a
-                down[t] = b
+            some_up, some_down = up[start:end], down[start:end]
+            some_i, some_j = row_i[start:end], row_j[start:end]
+            for t in range(end - start):
+                x = step * (some_i[t] - some_j[t])
+                a = some_up[t] + x
+                b = some_down[t] + x
+                some_up[t] = a
+                some_down[t] = b
                 high = fmax(high, b)
                 best = fmax(best, with_index(fmax(ref - a, zero), t))
             most[k] = high
-            i = index_in(best)
-            if i < start or i >= end or not up[i] < ref:  # nothing below ref: scan exactly
+            i = start + index_in(best)
+            if i >= end or not up[i] < ref:  # nothing below ref: scan exactly
                 low = big
                 i = start
-                for t in range(start, end):
-                    if up[t] < low:
-                        low = up[t]
-                        i = t
+                for t in range(end - start):
+                    if some_up[t] < low:
+                        low = some_up[t]
+                        i = start + t
             first[k] = i
             least[k] = up[i] if end > start else big
     return steps
@@ -378,12 +395,17 @@ def _select(g, u, lo, hi, group, inside, least, most, wanted, out):  # type: ign
 def _mirror(Q, block, places, there, fresh):  # type: ignore[no-untyped-def]
     """``Q[places, there] = block`` and its transpose, in strips that stay in the cache."""
     strip = 32
+    n = len(there)
+    contiguous = n > 0 and there[n - 1] - there[0] == n - 1
     for r in range(len(places)):
         row = Q[places[r]]
-        for c in range(len(there)):
-            row[there[c]] = block[r, c]
-    for c0 in range(0, len(there), strip):
-        c1 = min(len(there), c0 + strip)
+        if contiguous:
+            row[there[0] : there[0] + n] = block[r]
+        else:
+            for c in range(n):
+                row[there[c]] = block[r, c]
+    for c0 in range(0, n, strip):
+        c1 = min(n, c0 + strip)
         for r in range(len(places)):
             p = places[r]
             for c in range(c0, c1):
