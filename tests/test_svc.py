@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -618,3 +620,49 @@ def test_order_of_rows_does_not_matter(seed):
     a = SVC(C=5.0, tol=1e-8).fit(X, y)
     b = SVC(C=5.0, tol=1e-8).fit(X[order], y[order])
     np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-5)
+
+
+# -- resources ---------------------------------------------------------------------------------
+
+
+def test_ctrl_c_keeps_the_best_solution_so_far():
+    script = """
+import os, signal, threading, warnings
+import numpy as np
+from sklearn.datasets import make_classification
+from maxmargin import SVC
+X, y = make_classification(6000, 20, n_informative=15, flip_y=0.3, n_classes=3, random_state=0)
+SVC().fit(X[:600], y[:600])
+threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    model = SVC(C=1e5, gamma=0.5, tol=1e-7).fit(X, y)
+assert model.status_ == "interrupted", model.status_
+assert any("interrupted" in str(w.message) for w in caught)
+assert np.isfinite(model.decision_function(X)).all() and (model.dual_gap_ >= 0).all()
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print("kept")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "kept", done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(("rows", "cache"), [(15_000, 20), (6000, 200)])
+def test_peak_memory_is_data_and_cache_and_a_little(rows, cache):
+    script = f"""
+from pathlib import Path
+import numpy as np
+from maxmargin import SVC
+def peak():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
+rng = np.random.default_rng(0)
+X = rng.normal(size=({rows}, 40))
+y = (np.abs(X[:, 0]) + X[:, 1] > 0.5).astype(int)
+SVC().fit(X[:700], y[:700])
+before = peak()
+SVC(C=10.0, cache_size={cache}, n_jobs=2).fit(X, y).predict(X)
+print(peak() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200)
+    assert float(done.stdout) <= rows * 40 * 8 / 2**20 + cache + 300, done.stderr

@@ -174,7 +174,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
         solver = solvers.get(self.solver)
         many = len(machines) > 1
-        # Where float32 saves nothing worth having.
+        # Where checking float32 values would cost more than computing float64 ones.
         small = max(len(machine.samples) for machine in machines) <= _SMALL
         context = self._callback_context(len(machines))
         side_by_side = many and context is None and not callable(self.kernel)

@@ -54,8 +54,13 @@ class _SingleThreadedBlas:
     def __init__(self) -> None:
         self._reset()
         if hasattr(os, "register_at_fork"):
-            # A child forked in the middle of a fit inherits neither its threads nor its lock.
-            os.register_at_fork(after_in_child=self._reset_in_child)
+            # A child forked in the middle of a fit inherits its limit but not its threads. The lock is
+            # held during the fork, so that the limit is either set and known or not set.
+            os.register_at_fork(
+                before=lambda: self._lock.acquire(),
+                after_in_parent=lambda: self._lock.release(),
+                after_in_child=self._reset_in_child,
+            )
 
     def _reset(self) -> None:
         self._lock = threading.Lock()

@@ -89,6 +89,7 @@ class Dual:
     members: tuple[Any, ...] = field(init=False, repr=False)
     signs: Floats | None = field(init=False, repr=False)
     plain: bool = field(init=False, repr=False)
+    boxed: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.n_groups == 1:
@@ -102,6 +103,8 @@ class Dual:
         object.__setattr__(self, "signs", s[self.label] if rank_one else None)
         one_to_one = self.m == 0 or np.array_equal(self.row, np.arange(self.m))
         object.__setattr__(self, "plain", bool(rank_one and (s == 1).all() and one_to_one))
+        boxed = not self.ridge.any() and np.isfinite(self.lo).all() and np.isfinite(self.hi).all()
+        object.__setattr__(self, "boxed", bool(boxed))
         self._check()
 
     def _check(self) -> None:
@@ -133,6 +136,8 @@ class Dual:
     def start(self) -> Floats:
         """A feasible point with few non-zeros."""
         u = np.clip(np.zeros(self.m), self.lo, self.hi)
+        if not u.any() and not self.sums.any():
+            return u
         for member, total in zip(self.members, self.sums, strict=True):
             if total:
                 u[member] = _fill_evenly(u[member], self.hi[member], total)
@@ -205,6 +210,9 @@ class Dual:
             Q *= self.signs[idx, None].astype(Q.dtype)
             Q *= self.signs[others].astype(Q.dtype)
         # The exact diagonal: rounding must not make a pair of equal points look curved.
+        if idx is others:
+            np.fill_diagonal(Q, self.diag(gram, idx))
+            return Q
         order = np.argsort(others, kind="stable")
         at = np.minimum(np.searchsorted(others, idx, sorter=order), len(others) - 1)
         at = order[at]
@@ -281,9 +289,16 @@ class Dual:
         total = float(u @ (0.5 * self.ridge * u - c))  # h'u + r u^2/2 - p'u, see the module's text
         for member, s in zip(self.members, self.sums, strict=True):
             lo, hi, r, x = self.lo[member], self.hi[member], self.ridge[member], u[member]
+            if self.boxed and not noise:
+                b = _quantile(c[member], lo, hi, s)
+                t = c[member] - b
+                total += float(np.maximum(lo * t, hi * t).sum()) + b * s
+                continue
             # c - b must not point to infinity whatever the noise: move what nothing bounds.
             unbounded = (r == 0) * (np.isposinf(hi) * 1.0 - np.isneginf(lo))
-            sure = c[member] + noise * unbounded
+            # (a little more than the noise, lest the difference be rounded to the wrong side)
+            spare = 1.000001 * noise + (4e-16 * float(np.max(np.abs(c), initial=0.0)) if noise else 0.0)
+            sure = c[member] + spare * unbounded
             at = _best_multiplier(sure, lo, hi, r, s)
             if at is None:
                 return self._hard_margin_gap(u, g, noise)
@@ -494,7 +509,7 @@ def _problem(
 
 def _signs(y: ArrayLike) -> Floats:
     y = np.asarray(y, dtype=np.float64)
-    if y.ndim != 1 or not np.isin(y, (-1.0, 1.0)).all():
+    if y.ndim != 1 or not (np.abs(y) == 1.0).all():
         raise ValueError("y must be one-dimensional with values -1 and +1.")
     return y
 
@@ -556,6 +571,15 @@ def _shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
     return u
 
 
+def _quantile(c: Floats, lo: Floats, hi: Floats, total: float) -> float:
+    """`_best_multiplier` of a bounded box without ridge: a weighted quantile of c."""
+    order = np.argsort(-c)
+    # With b just below c[order[k]] the first k + 1 variables are at their upper bound.
+    reached = lo.sum() + np.cumsum((hi - lo)[order])
+    k = min(int(np.searchsorted(reached, total)), len(c) - 1)
+    return float(c[order[k]]) if len(c) else 0.0
+
+
 def _best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) -> float | None:
     """The b that minimises sum_i max_v [(c_i - b) v - r_i v^2/2] + b total over lo <= v <= hi.
 
@@ -570,11 +594,7 @@ def _best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: fl
     if floor > ceiling:
         return None
     if flat.all() and np.isfinite(lo).all() and np.isfinite(hi).all():
-        order = np.argsort(-c, kind="stable")
-        # With b just below c[order[k]] the first k + 1 variables are at their upper bound.
-        reached = lo.sum() + np.cumsum((hi - lo)[order])
-        k = min(int(np.searchsorted(reached, total)), len(c) - 1) if len(c) else 0
-        return float(c[order[k]]) if len(c) else 0.0
+        return _quantile(c, lo, hi, total)
 
     with np.errstate(divide="ignore", invalid="ignore"):
 

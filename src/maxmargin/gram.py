@@ -120,6 +120,7 @@ class Gram:
         self.threads = Threads(n_jobs)
         self.n_evals = self.n_calls = 0
         self.cost = kernel.cost(self.points)
+        self.value_error = kernel.error(self.points, self.dtype, self.diag)
         self._lock = threading.Lock()
         self._open_cache(segments)
 
@@ -214,7 +215,9 @@ class Gram:
                     f"{self.n} values at once: give it at least {need} bytes."
                 )
         for s in range(len(self.segments) - 1) if segments is None else segments:
-            self._compute(np.unique(rows[~self._valid[rows, s]]), s, tally or self)
+            missing = rows[~self._valid[rows, s]]
+            if len(missing):
+                self._compute(np.unique(missing), s, tally or self)
 
     def held(self, rows: Index) -> NDArray[np.bool_]:
         """Which of `rows` are wholly in `table`."""
@@ -427,7 +430,7 @@ class View:
         self.kernel, self.dtype = base.kernel, base.dtype
         self.diag = base.diag[index]
         self.threads, self.capacity, self.cache_bytes = base.threads, base.capacity, base.cache_bytes
-        self.cost = base.cost
+        self.cost, self.value_error = base.cost, base.value_error
         self.n_evals = self.n_calls = 0
 
     @property

@@ -197,6 +197,15 @@ class Kernel:
         width = points.X.nnz / max(1, points.n) * 4 if points.sparse else points.X.shape[1]
         return 10.0 + float(width) * (8 if self.name == "laplacian" else 1)
 
+    def error(self, points: Points, dtype: np.dtype[Any], diag: Array) -> float:
+        """A bound of the rounding error of one kernel value in `dtype`, and of adding it to others."""
+        eps = float(np.finfo(dtype).eps)
+        size = float(np.max(np.abs(diag), initial=0.0))
+        if self.name == "rbf" and points.norm is not None:
+            # The exponent is a difference of norms and a product: its error becomes a relative one.
+            size += 4.0 * float(np.max(points.norm, initial=0.0))
+        return eps * (2.0 + 2.0 * size) + 1e-15 * size
+
     def _call(self, A: Points, B: Points) -> Array:
         assert callable(self.name)
         K = self.name(A.X, B.X)

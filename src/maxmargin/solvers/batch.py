@@ -70,7 +70,7 @@ class Batch(Solver):
         """An empty working set and its buffers, in the precision of the rows."""
         old = state.memory.get("set")
         new = _WorkingSet(state, self.working_set)
-        if old is not None:
+        if old is not None and not new.whole:
             new.enter(old.ids[old.ids >= 0])
         state.memory["set"] = new
         state.memory["progress"] = _Progress()
@@ -78,7 +78,7 @@ class Batch(Solver):
     def advance(self, state: State) -> None:
         """One outer iteration."""
         working: _WorkingSet = state.memory["set"]
-        fresh = working.enter(self._candidates(state, working))
+        fresh = 0 if working.whole else working.enter(self._candidates(state, working))
         steps, moved, delta = working.solve(state)
         working.update_gradient(state, moved, delta)
         state.n_iter += max(steps, 1)
@@ -87,8 +87,6 @@ class Batch(Solver):
     @staticmethod
     def _candidates(state: State, working: _WorkingSet) -> NDArray[np.intp]:
         problem = state.problem
-        if working.whole:
-            return np.empty(0, np.intp)
         out = np.empty(2 * working.most_new, np.int64)
         found = _select(
             state.g, state.u, problem.lo, problem.hi, problem.group, working.inside,
@@ -133,7 +131,8 @@ class _WorkingSet:
         self.big = dtype.type(1e30 if dtype == np.float32 else 1e300)
         self.clock = 0
         if self.whole:
-            self.enter(np.concatenate([np.flatnonzero(problem.group == k) for k in range(groups)]))
+            self.ids = np.argsort(problem.group, kind="stable") if groups > 1 else np.arange(m)
+            self.Q = problem.block(self.ids, self.ids, gram)
 
     def enter(self, new: NDArray[np.intp]) -> int:
         """Bring variables in, in place of members at a bound, then of the oldest; how many came."""
@@ -168,9 +167,6 @@ class _WorkingSet:
 
     def _fill(self, places: NDArray[np.intp]) -> None:
         """Compute the rows of Q for the new members and mirror them."""
-        if len(places) == len(self.ids) and self.whole:
-            self.Q = self.problem.block(self.ids, self.ids, self.gram)
-            return
         there = np.flatnonzero(self.ids >= 0)
         block = self.problem.block(self.ids[places], self.ids[there], self.gram)
         _mirror(self.Q, block, places, there, np.isin(there, places))
@@ -180,7 +176,8 @@ class _WorkingSet:
         problem, ids = self.problem, self.ids
         u = state.u[ids]
         lo, hi = problem.lo[ids], problem.hi[ids]
-        lo[ids < 0] = hi[ids < 0] = u[ids < 0]  # an empty place cannot move
+        if not self.whole:
+            lo[ids < 0] = hi[ids < 0] = u[ids < 0]  # an empty place cannot move
         # Only differences inside a group matter: centred, they survive the rounding to float32.
         middle = 0.5 * (state.least + state.most)
         middle[~np.isfinite(middle)] = 0.0
