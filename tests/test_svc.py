@@ -424,7 +424,7 @@ def test_scikit_learns_callbacks_are_called_and_can_stop_the_fit():
             self.ends += context.task_name == "checkpoint"
             return self.ends >= self.stop_after
 
-    X, y = make_classification(1500, 20, flip_y=0.3, random_state=0)
+    X, y = make_classification(3000, 20, flip_y=0.3, random_state=0)
     counter = Counter(10**9)
     model = SVC(C=100.0).set_callbacks(counter).fit(X, y)
     assert counter.ends >= 2 and not counter.open and model.status_ == "solved"

@@ -289,23 +289,19 @@ class Dual:
         total = float(u @ (0.5 * self.ridge * u - c))  # h'u + r u^2/2 - p'u, see the module's text
         for member, s in zip(self.members, self.sums, strict=True):
             lo, hi, r, x = self.lo[member], self.hi[member], self.ridge[member], u[member]
-            if self.boxed and not noise:
-                b = _quantile(c[member], lo, hi, s)
-                t = c[member] - b
-                total += float(np.maximum(lo * t, hi * t).sum()) + b * s
-                continue
             # c - b must not point to infinity whatever the noise: move what nothing bounds.
             unbounded = (r == 0) * (np.isposinf(hi) * 1.0 - np.isneginf(lo))
             # (a little more than the noise, lest the difference be rounded to the wrong side)
             spare = 1.000001 * noise + (4e-16 * float(np.max(np.abs(c), initial=0.0)) if noise else 0.0)
             sure = c[member] + spare * unbounded
-            at = _best_multiplier(sure, lo, hi, r, s)
+            at = _quantile(sure, lo, hi, s) if self.boxed else _best_multiplier(sure, lo, hi, r, s)
             if at is None:
                 return self._hard_margin_gap(u, g, noise)
             t = c[member] - at
             # The worst that noise can do: every c is larger where v would rise, smaller where it falls.
-            falling = _peak(t - noise, lo, x, r) + noise * x
-            rising = _peak(t + noise, x, hi, r) - noise * x
+            peak = _edge if self.boxed else _peak
+            falling = peak(t - noise, lo, x, r) + noise * x
+            rising = peak(t + noise, x, hi, r) - noise * x
             total += float(np.maximum(falling, rising).sum()) + at * s
         # Cancellation can leave a tiny negative number where the true gap is a tiny positive one.
         return max(total, 0.0)
@@ -621,6 +617,11 @@ def _best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: fl
                 high = middle
         b = high if np.isfinite(best(high)).all() else low
         return b if np.isfinite(best(b)).all() else None
+
+
+def _edge(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:
+    """`_peak` of a bounded box without ridge."""
+    return np.maximum(t * lo, t * hi)
 
 
 def _peak(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:

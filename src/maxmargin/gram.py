@@ -122,6 +122,7 @@ class Gram:
         self.cost = kernel.cost(self.points)
         self.value_error = kernel.error(self.points, self.dtype, self.diag)
         self._lock = threading.Lock()
+        self._transposed: tuple[Array, Array] | None = None
         self._open_cache(segments)
 
     # -- the cache ---------------------------------------------------------------------------
@@ -136,7 +137,7 @@ class Gram:
         self._table: Array | None = self.points.X if given else None
         self.slot: Index = np.arange(n) if self.holds_all else np.full(n, -1)
         # Which segments of which row are there; with evictions a row is there or not.
-        self._valid = np.full((n, len(self.segments) - 1), given)
+        self.valid = np.full((n, len(self.segments) - 1), given)
         self._owner = np.full(self.capacity, -1) if not self.holds_all else self.columns
         self._stamp = np.zeros(self.capacity, dtype=np.int64)
         self._clock = self._used = 0
@@ -164,7 +165,7 @@ class Gram:
             # the cache keeps what it has instead of driving itself out.
             old = np.flatnonzero(self._stamp[:used] < self._clock)
             old = old[np.argsort(self._stamp[old], kind="stable")[: len(missing) - len(free)]]
-            self._valid[self._owner[old]] = False
+            self.valid[self._owner[old]] = False
             self.slot[self._owner[old]] = -1
             free = np.concatenate([old, free])
         placed = missing[: len(free)]
@@ -184,7 +185,7 @@ class Gram:
             c1 - c0,
             len(rows) * self.cost,
         )
-        self._valid[rows, segment] = True
+        self.valid[rows, segment] = True
         tally.count(evals=len(rows) * (c1 - c0))
 
     def _spread(self, work: Callable[[int, int], None], n: int, cost: float) -> None:
@@ -215,13 +216,13 @@ class Gram:
                     f"{self.n} values at once: give it at least {need} bytes."
                 )
         for s in range(len(self.segments) - 1) if segments is None else segments:
-            missing = rows[~self._valid[rows, s]]
+            missing = rows[~self.valid[rows, s]]
             if len(missing):
                 self._compute(np.unique(missing), s, tally or self)
 
     def held(self, rows: Index) -> NDArray[np.bool_]:
         """Which of `rows` are wholly in `table`."""
-        return np.asarray(self._valid[rows].all(axis=1) & (self.slot[rows] >= 0))
+        return np.asarray(self.valid[rows].all(axis=1) & (self.slot[rows] >= 0))
 
     def rows(self, idx: ArrayLike, tally: Tally | None = None) -> Array:
         """Rows `idx` of the matrix: a read-only array of shape (len(idx), n)."""
@@ -234,7 +235,7 @@ class Gram:
         else:
             out = np.empty((len(idx), self.n), self.dtype)
             self._place(idx)
-            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self._valid[idx, 0]]), 0, tally or self)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally or self)
             held = self.slot[idx] >= 0
             out[held] = self.table[self.slot[idx[held]]]
             rest = np.flatnonzero(~held)
@@ -296,7 +297,7 @@ class Gram:
             self.ensure(idx, self._touched(runs), tally)
         else:
             self._place(idx)
-            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self._valid[idx, 0]]), 0, tally or self)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally or self)
         held = self.slot[idx] >= 0
         slots, weights, table = self.slot[idx[held]], coef[held], self.table
         for c0, c1, o in runs:
@@ -310,6 +311,14 @@ class Gram:
             )
         if not held.all():
             self._stream(out, idx[~held], coef[~held], runs, tally)
+
+    def transposed(self) -> tuple[Array, Array]:
+        """Scaled dense points and the transposed points, for loops that compute single rows."""
+        if self._transposed is None:
+            X = self.points.X.toarray() if self.points.sparse else self.points.X
+            scaled = X * X.dtype.type(self.kernel.slope)
+            self._transposed = scaled, np.ascontiguousarray(X.T)
+        return self._transposed
 
     def _touched(self, runs: Runs) -> list[int]:
         """Segments that the runs of columns reach into."""
@@ -415,8 +424,8 @@ class Gram:
                 part = slice(s, s + 4096)
                 out += self.points.X[np.ix_(rows, columns[part])] @ coef[part]
         else:
-            vectors = self.kernel.prepare(self.X, np.float64, index=take(columns))
-            samples = _safe_indexing(self.X, take(rows))
+            vectors = self.kernel.prepare(self.X, np.float64, index=take(columns), like=self.points)
+            samples = self.X[take(rows)] if hasattr(self.X, "dtype") else _safe_indexing(self.X, take(rows))
             ends = np.array([0, len(columns)])
             out = expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]
         return out

@@ -179,7 +179,7 @@ class Kernel:
         """The rbf kernel, product and exponential in one compiled loop."""
         from maxmargin import _jit
 
-        slope = B.X.dtype.type(self._slope())
+        slope = B.X.dtype.type(self.slope)
         if not B.sparse:
             _jit.rbf_rows(A.X * slope, B.X, A.norm, B.norm, c0, c1, out, slots, first)
             return
@@ -223,7 +223,7 @@ class Kernel:
         """Products <a, b>, scaled, by BLAS: yields (row, column, tile)."""
         for r in range(0, A.n, _TILE_ROWS):
             rows = A.X[r : r + _TILE_ROWS]
-            rows = rows * rows.dtype.type(self._slope())
+            rows = rows * rows.dtype.type(self.slope)
             for c in range(c0, c1, _TILE_COLUMNS):
                 yield r, c, rows @ B.X[c : min(c1, c + _TILE_COLUMNS)].T
 
@@ -253,12 +253,13 @@ class Kernel:
                 else:
                     indptr = A.X.indptr[r : r + len(T) + 1]
                     _jit.csr_dots(indptr, A.X.indices, A.X.data, P, T)
-                    slope = self._slope()
+                    slope = self.slope
                     if slope != 1.0:
                         T *= dtype.type(slope)
                 yield r, c, T
 
-    def _slope(self) -> float:
+    @property
+    def slope(self) -> float:
         """What the products are multiplied by before the transform; rbf works with powers of 2."""
         if self.name == "rbf":
             return 2.0 * self.gamma * _LOG2E

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from maxmargin import _jit
 from maxmargin._jit import REORDER, compiled, fmax, index_in, with_index
 from maxmargin.dual import Dual
+from maxmargin.solvers import on_demand
 from maxmargin.solvers.base import Solver, State
 
 _LARGEST = 1 << _jit.INDEX_BITS
@@ -69,16 +70,20 @@ class Batch(Solver):
     def begin(self, state: State) -> None:
         """An empty working set and its buffers, in the precision of the rows."""
         old = state.memory.get("set")
-        new = _WorkingSet(state, self.working_set)
-        if old is not None and not new.whole:
-            new.enter(old.ids[old.ids >= 0])
-        state.memory["set"] = new
+        if self.working_set is None and on_demand.suits(state.problem, state.gram):
+            state.memory["set"] = on_demand.OnDemand(state)
+        else:
+            new = state.memory["set"] = _WorkingSet(state, self.working_set)
+            if isinstance(old, _WorkingSet) and not new.whole:
+                new.enter(old.ids[old.ids >= 0])
         state.memory["progress"] = _Progress()
 
     def advance(self, state: State) -> None:
         """One outer iteration."""
-        working: _WorkingSet = state.memory["set"]
-        fresh = 0 if working.whole else working.enter(self._candidates(state, working))
+        working: _WorkingSet | on_demand.OnDemand = state.memory["set"]
+        fresh = 0
+        if isinstance(working, _WorkingSet) and not working.whole:
+            fresh = working.enter(self._candidates(state, working))
         steps, moved, delta = working.solve(state)
         working.update_gradient(state, moved, delta)
         state.n_iter += max(steps, 1)
