@@ -174,7 +174,8 @@ class _WorkingSet:
         """Compute the rows of Q for the new members and mirror them."""
         there = np.flatnonzero(self.ids >= 0)
         block = self.problem.block(self.ids[places], self.ids[there], self.gram)
-        _mirror(self.Q, block, places, there, np.isin(there, places))
+        threads = self.gram.threads
+        threads.run(lambda a, b: _mirror(self.Q, block, places, there, a, b), threads.split(len(there), 512))
 
     def solve(self, state: State) -> tuple[int, NDArray[np.intp], NDArray[np.float64]]:
         """Solve the inner problem; returns the steps taken, the places that moved and by how much."""
@@ -394,22 +395,16 @@ def _select(g, u, lo, hi, group, inside, least, most, wanted, out):  # type: ign
 
 
 @compiled()
-def _mirror(Q, block, places, there, fresh):  # type: ignore[no-untyped-def]
-    """``Q[places, there] = block`` and its transpose, in strips that stay in the cache."""
-    strip = 32
-    n = len(there)
-    contiguous = n > 0 and there[n - 1] - there[0] == n - 1
+def _mirror(Q, block, places, there, start, end):  # type: ignore[no-untyped-def]
+    """``Q[places, there] = block`` and its transpose, for the columns start:end of the block."""
     for r in range(len(places)):
-        row = Q[places[r]]
-        if contiguous:
-            row[there[0] : there[0] + n] = block[r]
-        else:
-            for c in range(n):
-                row[there[c]] = block[r, c]
-    for c0 in range(0, n, strip):
-        c1 = min(n, c0 + strip)
+        row, line = Q[places[r]], block[r]
+        for c in range(start, end):
+            row[there[c]] = line[c]
+    strip = 16  # rows whose lines stay in the cache while the columns are written
+    for c0 in range(start, end, strip):
+        c1 = min(end, c0 + strip)
         for r in range(len(places)):
-            p = places[r]
+            p, line = places[r], block[r]
             for c in range(c0, c1):
-                if not fresh[c]:
-                    Q[there[c], p] = block[r, c]
+                Q[there[c], p] = line[c]
