@@ -92,7 +92,9 @@ def child(args: argparse.Namespace) -> None:
     warm = np.random.default_rng(0).permutation(data.X.shape[0])[:1500]
     make(**kind).fit(data.X[warm], data.y[warm]).predict(test[:2000])  # compile, load, start threads
     before = memory(reset=True)
-    fits, predictions, singles = [], [], []
+    fits: list[float] = []
+    predictions: list[float] = []
+    singles: list[float] = []
     while len(fits) < args.repeat or (sum(fits) < 0.5 and len(fits) < 50):
         began = time.perf_counter()
         model = make(**kind).fit(data.X, data.y)

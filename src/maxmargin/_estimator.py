@@ -36,9 +36,9 @@ from maxmargin.solvers.base import (
     Solver,
     Status,
     Stop,
-    watch_interrupt,
     with_time_left,
 )
+from maxmargin.solvers.interrupt import watch_interrupt
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -43,6 +43,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._group import best_multiplier, edge, fill_evenly, peak, quantile, shift_sum
+
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -140,7 +142,7 @@ class Dual:
             return u
         for member, total in zip(self.members, self.sums, strict=True):
             if total:
-                u[member] = _fill_evenly(u[member], self.hi[member], total)
+                u[member] = fill_evenly(u[member], self.hi[member], total)
         return self.repair(u)
 
     def repair(self, u: ArrayLike) -> Floats:
@@ -155,7 +157,7 @@ class Dual:
             raise ValueError("A warm start must not contain NaN or infinity.")
         out: Floats = np.clip(given, self.lo, self.hi)
         for member, total in zip(self.members, self.sums, strict=True):
-            out[member] = _shift_sum(out[member], self.lo[member], self.hi[member], total)
+            out[member] = shift_sum(out[member], self.lo[member], self.hi[member], total)
         return out
 
     # -- the matrix --------------------------------------------------------------------------
@@ -294,14 +296,14 @@ class Dual:
             # (a little more than the noise, lest the difference be rounded to the wrong side)
             spare = 1.000001 * noise + (4e-16 * float(np.max(np.abs(c), initial=0.0)) if noise else 0.0)
             sure = c[member] + spare * unbounded
-            at = _quantile(sure, lo, hi, s) if self.boxed else _best_multiplier(sure, lo, hi, r, s)
+            at = quantile(sure, lo, hi, s) if self.boxed else best_multiplier(sure, lo, hi, r, s)
             if at is None:
                 return self._hard_margin_gap(u, g, noise)
             t = c[member] - at
             # The worst that noise can do: every c is larger where v would rise, smaller where it falls.
-            peak = _edge if self.boxed else _peak
-            falling = peak(t - noise, lo, x, r) + noise * x
-            rising = peak(t + noise, x, hi, r) - noise * x
+            highest = edge if self.boxed else peak
+            falling = highest(t - noise, lo, x, r) + noise * x
+            rising = highest(t + noise, x, hi, r) - noise * x
             total += float(np.maximum(falling, rising).sum()) + at * s
         # Cancellation can leave a tiny negative number where the true gap is a tiny positive one.
         return max(total, 0.0)
@@ -522,111 +524,3 @@ def _upper(mu: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
 def _unit_interval(value: float, name: str) -> None:
     if not 0 < value <= 1:
         raise ValueError(f"{name} must be in (0, 1], got {value!r}.")
-
-
-# -- arithmetic on one group -----------------------------------------------------------------
-
-
-def _fill_evenly(u: Floats, hi: Floats, total: float) -> Floats:
-    """Raise variables spread evenly over the group to their bound until they add up to `total`."""
-    missing = total - float(u.sum())
-    if missing <= 0:
-        return u
-    room = hi - u
-    typical = float(np.median(room))
-    count = min(len(u), int(np.ceil(missing / typical)) if typical > 0 else len(u))
-    order = np.linspace(0, len(u) - 1, max(1, count)).astype(np.intp)
-    order = np.concatenate([np.unique(order), np.setdiff1d(np.arange(len(u)), order)])
-    ahead = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
-    u = u.copy()
-    u[order] += np.clip(missing - ahead, 0.0, room[order])
-    return u
-
-
-def _shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
-    """Move `u` inside its box until it adds up to `total`, touching zeros last."""
-    u = u.copy()
-    for stage in range(4):
-        missing = total - float(u.sum())
-        if abs(missing) <= 1e-15 * max(1.0, float(np.abs(u).sum())):
-            break
-        room = hi - u if missing > 0 else u - lo
-        if stage == 0:  # towards zero
-            room = np.minimum(room, np.where(np.sign(u) == -np.sign(missing), np.abs(u), 0.0))
-        elif stage == 1:  # what is not zero
-            room = np.where(u != 0, room, 0.0)
-        finite = np.isfinite(room)
-        if not finite.all():
-            share = np.where(finite, 0.0, 1.0) / (~finite).sum()
-        else:
-            available = float(room.sum())
-            if available <= 0:
-                continue
-            share = room / max(available, abs(missing))
-        u = np.clip(u + missing * share, lo, hi)
-    return u
-
-
-def _quantile(c: Floats, lo: Floats, hi: Floats, total: float) -> float:
-    """`_best_multiplier` of a bounded box without ridge: a weighted quantile of c."""
-    order = np.argsort(-c)
-    # With b just below c[order[k]] the first k + 1 variables are at their upper bound.
-    reached = lo.sum() + np.cumsum((hi - lo)[order])
-    k = min(int(np.searchsorted(reached, total)), len(c) - 1)
-    return float(c[order[k]]) if len(c) else 0.0
-
-
-def _best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) -> float | None:
-    """The b that minimises sum_i max_v [(c_i - b) v - r_i v^2/2] + b total over lo <= v <= hi.
-
-    Returns None where every b gives infinity. At the minimum the maximising v add up to `total`;
-    their sum falls as b grows, so b is a weighted quantile (ridge 0) or the root of a monotone
-    function.
-    """
-    flat = ridge == 0
-    # Where nothing but the sum bounds v, b must keep c - b from pointing to infinity.
-    floor = float(np.max(c[flat & np.isposinf(hi)], initial=-np.inf))
-    ceiling = float(np.min(c[flat & np.isneginf(lo)], initial=np.inf))
-    if floor > ceiling:
-        return None
-    if flat.all() and np.isfinite(lo).all() and np.isfinite(hi).all():
-        return _quantile(c, lo, hi, total)
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-
-        def best(b: float) -> Floats:
-            t = c - b
-            v = np.where(flat, np.where(t > 0, hi, lo), t / ridge)
-            # On the edge of an unbounded variable any v is a maximum, 0 among them.
-            return np.where(flat & (t == 0), np.clip(0.0, lo, hi), np.clip(v, lo, hi))
-
-        spread = float(np.max(np.abs(c), initial=1.0))
-        low = max(floor, -spread) if np.isfinite(floor) else -spread
-        high = min(ceiling, spread) if np.isfinite(ceiling) else spread
-        while not np.isfinite(floor) and best(low).sum() < total and low > -1e300:
-            low *= 2.0
-        while not np.isfinite(ceiling) and best(high).sum() > total and high < 1e300:
-            high *= 2.0
-        for _ in range(100):
-            middle = 0.5 * (low + high)
-            if middle in (low, high):
-                break
-            if best(middle).sum() > total:
-                low = middle
-            else:
-                high = middle
-        b = high if np.isfinite(best(high)).all() else low
-        return b if np.isfinite(best(b)).all() else None
-
-
-def _edge(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:
-    """`_peak` of a bounded box without ridge."""
-    return np.maximum(t * lo, t * hi)
-
-
-def _peak(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:
-    """Maximum of t v - r v^2/2 over lo <= v <= hi."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        v = np.where(r > 0, np.clip(t / r, lo, hi), np.where(t > 0, hi, lo))
-        v = np.where((r == 0) & (t == 0), np.clip(0.0, lo, hi), v)
-        return np.where(np.isinf(v), np.inf, t * v - 0.5 * r * v * v)

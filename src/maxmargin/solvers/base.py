@@ -7,12 +7,9 @@ callbacks, Ctrl-C, the check of rounding errors and the final certificate stand 
 from __future__ import annotations
 
 import enum
-import signal
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -20,6 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.dual import Dual
+from maxmargin.solvers.interrupt import Interrupt, watch_interrupt
+from maxmargin.solvers.precision import Precision
+from maxmargin.solvers.state import State, Stop
 
 Floats = NDArray[np.float64]
 
@@ -33,48 +33,6 @@ class Status(enum.StrEnum):
     STALLED = "stalled"
     INFEASIBLE = "infeasible"
     INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True)
-class Stop:
-    """When a solver stops.
-
-    Parameters
-    ----------
-    tol : float
-        Tolerance of the criterion.
-    criterion : {"kkt", "gap", "paper"}
-        "kkt": the largest KKT violation in LIBSVM's scaling. "gap": (primal - dual)/(1 + |primal|).
-        "paper": the solver's own rule.
-    max_iter : int, optional
-        Budget of iterations; by default ``max(10**7, 100 m)`` for m variables.
-    max_time : float, optional
-        Budget in seconds.
-
-    Examples
-    --------
-    >>> from maxmargin.solvers import Stop
-    >>> Stop(tol=1e-6, criterion="gap")
-    Stop(tol=1e-06, criterion='gap', max_iter=None, max_time=None)
-    """
-
-    tol: float = 1e-3
-    criterion: str = "kkt"
-    max_iter: int | None = None
-    max_time: float | None = None
-
-    def __post_init__(self) -> None:
-        if not self.tol > 0:
-            raise ValueError(f"tol must be positive, got {self.tol!r}.")
-        if self.criterion not in ("kkt", "gap", "paper"):
-            raise ValueError(f"criterion must be 'kkt', 'gap' or 'paper', got {self.criterion!r}.")
-        for name in ("max_iter", "max_time"):
-            if (value := getattr(self, name)) is not None and not value >= 0:
-                raise ValueError(f"{name} must be None or non-negative, got {value!r}.")
-
-    def iterations(self, m: int) -> int:
-        """The budget of iterations for m variables; always finite."""
-        return max(10_000_000, 100 * m) if self.max_iter is None else self.max_iter
 
 
 @dataclass(frozen=True)
@@ -133,32 +91,6 @@ class Solution:
 
 
 Callback = Callable[[Record], Any]
-
-
-@dataclass
-class State:
-    """What a solver works on between checkpoints.
-
-    `u` is feasible at every moment (compiled loops change pairs as a whole), `g` its gradient at
-    checkpoints; `least` and `most` are the groups' extremes there (see `Dual.extremes`). `noise` is
-    the measured error of the entries of `g`, `target` the violation to reach in the problem's own
-    scaling, `left` what remains of the budget of iterations. A solver keeps what else it needs in
-    `memory` and sets `stuck` when it cannot improve u in the precision of its rows.
-    """
-
-    problem: Dual
-    gram: Any
-    u: Floats
-    g: Floats
-    stop: Stop
-    n_iter: int = 0
-    noise: float = 0.0
-    target: float = 0.0
-    left: int = 0
-    least: Floats = field(default_factory=lambda: np.empty(0))
-    most: Floats = field(default_factory=lambda: np.empty(0))
-    stuck: bool = False
-    memory: dict[str, Any] = field(default_factory=dict)
 
 
 class Solver(ABC):
@@ -245,7 +177,7 @@ class Solver(ABC):
         state = State(problem, gram, u, problem.gradient(u, gram), stop)
         state.left = stop.iterations(problem.m)
         self.begin(state)
-        precision = _Precision(state)
+        precision = Precision(state)
         trace = _Trace()
         while True:
             state.least, state.most = problem.extremes(state.u, state.g)
@@ -290,12 +222,12 @@ class Solver(ABC):
             gradient=state.g,
         )
 
-    def _status(self, state: State, record: Record, scale: float, precision: _Precision) -> Status | None:
+    def _status(self, state: State, record: Record, scale: float, precision: Precision) -> Status | None:
         """Whether to end here, and how."""
         problem, stop = state.problem, state.stop
         state.target = stop.tol / scale - 2 * state.noise
         if self._reached(state, record.violation, scale):
-            if precision.confirmed(self, scale):
+            if precision.confirmed(self._reached, scale):
                 return Status.SOLVED
             if precision.hopeless:
                 return Status.STALLED
@@ -326,75 +258,6 @@ class Solver(ABC):
         return self.paper_rule(state) <= stop.tol
 
 
-# Entries of the gradient that are recomputed to measure its error.
-_SAMPLE = 48
-
-
-class _Precision:
-    """Guards a solution against rounding: of float32 rows above all, of long sums in float64 too.
-
-    The gradient is a sum of many rounded values. When a run believes that it has arrived, entries of
-    the gradient are recomputed from float64 kernel values. If they differ too much for the tolerance,
-    the entries near the boundary are replaced by exact ones (later changes are small, and so are their
-    errors); if that does not last, the rows themselves become float64; then the tolerance is too small.
-    """
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self.replaced = self.hopeless = False
-        self._refreshed = 0
-
-    def confirmed(self, solver: Solver, scale: float) -> bool:
-        """Whether the solution holds in float64; if not, better numbers are put in place."""
-        state = self.state
-        allowed = 0.25 * state.stop.tol / scale
-        noise = state.gram.value_error * float(np.abs(state.u).sum())
-        if noise <= 1e-6 * allowed:
-            return True  # float64 rows at an ordinary tolerance
-        if noise > allowed:  # what rounding can do at worst; see what it did
-            near = self._near(2.0 * allowed)
-            noise = self._error(near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE])
-        if noise <= allowed:
-            state.noise = max(noise, state.noise)
-            violation = state.problem.violation(state.u, state.g)
-            state.target = state.stop.tol / scale - 2 * state.noise
-            return solver._reached(state, violation, scale)
-        if self._refreshed < 2:
-            self._refreshed += 1
-            near = self._near(8.0 * noise)
-            state.g[near] = state.problem.exact_gradient(state.u, near, state.gram)
-            state.noise = 0.0
-            self.replaced = True
-        elif not self.raise_():
-            self.hopeless = True
-        return False
-
-    def raise_(self) -> bool:
-        """Go over to float64 rows; False if they are float64 already."""
-        state = self.state
-        if state.gram.dtype == np.float64:
-            return False
-        state.gram = state.gram.double()
-        state.g = state.problem.gradient(state.u, state.gram)
-        state.noise = 0.0
-        self._refreshed = 0
-        self.replaced = True
-        return True
-
-    def _near(self, pad: float) -> NDArray[np.intp]:
-        """Variables whose gradient, give or take `pad`, decides about optimality."""
-        state, problem = self.state, self.state.problem
-        least, most = problem.extremes(state.u, state.g)
-        low, high = np.minimum(least, most) - pad, np.maximum(least, most) + pad
-        near = (state.g >= low[problem.group]) & (state.g <= high[problem.group])
-        return np.flatnonzero(near | ((state.u > problem.lo) & (state.u < problem.hi)))
-
-    def _error(self, some: NDArray[np.intp]) -> float:
-        state = self.state
-        exact = state.problem.exact_gradient(state.u, some, state.gram)
-        return float(np.max(np.abs(exact - state.g[some]), initial=0.0))
-
-
 class _Trace:
     """Keeps every record at first, then every second, every fourth...; the last one always."""
 
@@ -416,37 +279,6 @@ class _Trace:
         if self._last is not None and self._kept[-1] is not self._last:
             return (*self._kept, self._last)
         return tuple(self._kept)
-
-
-class Interrupt:
-    """A switch that Ctrl-C pulls; shared by all runs of one fit."""
-
-    def __init__(self) -> None:
-        self.pulled = False
-
-
-@contextmanager
-def watch_interrupt() -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a pulled switch; a second one raises KeyboardInterrupt as usual.
-
-    Only the main thread receives signals, and a handler that somebody else installed is respected.
-    """
-    switch = Interrupt()
-    previous = signal.getsignal(signal.SIGINT)
-    mine = threading.current_thread() is threading.main_thread() and previous is signal.default_int_handler
-    if not mine:
-        yield switch
-        return
-
-    def pull(number: int, frame: Any) -> None:
-        switch.pulled = True
-        signal.signal(signal.SIGINT, previous)
-
-    signal.signal(signal.SIGINT, pull)
-    try:
-        yield switch
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 def with_time_left(stop: Stop, deadline: float | None) -> Stop:

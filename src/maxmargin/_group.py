@@ -1,0 +1,117 @@
+"""Arithmetic on one group of variables: a box and one sum.
+
+Feasible points for the start and for warm starts, and the one-dimensional problems whose maxima make up
+the duality gap (see `maxmargin.dual`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def fill_evenly(u: Floats, hi: Floats, total: float) -> Floats:
+    """Raise variables spread evenly over the group to their bound until they add up to `total`."""
+    missing = total - float(u.sum())
+    if missing <= 0:
+        return u
+    room = hi - u
+    typical = float(np.median(room))
+    count = min(len(u), int(np.ceil(missing / typical)) if typical > 0 else len(u))
+    order = np.linspace(0, len(u) - 1, max(1, count)).astype(np.intp)
+    order = np.concatenate([np.unique(order), np.setdiff1d(np.arange(len(u)), order)])
+    ahead = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
+    u = u.copy()
+    u[order] += np.clip(missing - ahead, 0.0, room[order])
+    return u
+
+
+def shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
+    """Move `u` inside its box until it adds up to `total`, touching zeros last."""
+    u = u.copy()
+    for stage in range(4):
+        missing = total - float(u.sum())
+        if abs(missing) <= 1e-15 * max(1.0, float(np.abs(u).sum())):
+            break
+        room = hi - u if missing > 0 else u - lo
+        if stage == 0:  # towards zero
+            room = np.minimum(room, np.where(np.sign(u) == -np.sign(missing), np.abs(u), 0.0))
+        elif stage == 1:  # what is not zero
+            room = np.where(u != 0, room, 0.0)
+        finite = np.isfinite(room)
+        if not finite.all():
+            share = np.where(finite, 0.0, 1.0) / (~finite).sum()
+        else:
+            available = float(room.sum())
+            if available <= 0:
+                continue
+            share = room / max(available, abs(missing))
+        u = np.clip(u + missing * share, lo, hi)
+    return u
+
+
+def quantile(c: Floats, lo: Floats, hi: Floats, total: float) -> float:
+    """`best_multiplier` of a bounded box without ridge: a weighted quantile of c."""
+    order = np.argsort(-c)
+    # With b just below c[order[k]] the first k + 1 variables are at their upper bound.
+    reached = lo.sum() + np.cumsum((hi - lo)[order])
+    k = min(int(np.searchsorted(reached, total)), len(c) - 1)
+    return float(c[order[k]]) if len(c) else 0.0
+
+
+def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) -> float | None:
+    """The b that minimises sum_i max_v [(c_i - b) v - r_i v^2/2] + b total over lo <= v <= hi.
+
+    Returns None where every b gives infinity. At the minimum the maximising v add up to `total`;
+    their sum falls as b grows, so b is a weighted quantile (ridge 0) or the root of a monotone
+    function.
+    """
+    flat = ridge == 0
+    # Where nothing but the sum bounds v, b must keep c - b from pointing to infinity.
+    floor = float(np.max(c[flat & np.isposinf(hi)], initial=-np.inf))
+    ceiling = float(np.min(c[flat & np.isneginf(lo)], initial=np.inf))
+    if floor > ceiling:
+        return None
+    if flat.all() and np.isfinite(lo).all() and np.isfinite(hi).all():
+        return quantile(c, lo, hi, total)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+
+        def best(b: float) -> Floats:
+            t = c - b
+            v = np.where(flat, np.where(t > 0, hi, lo), t / ridge)
+            # On the edge of an unbounded variable any v is a maximum, 0 among them.
+            return np.where(flat & (t == 0), np.clip(0.0, lo, hi), np.clip(v, lo, hi))
+
+        spread = float(np.max(np.abs(c), initial=1.0))
+        low = max(floor, -spread) if np.isfinite(floor) else -spread
+        high = min(ceiling, spread) if np.isfinite(ceiling) else spread
+        while not np.isfinite(floor) and best(low).sum() < total and low > -1e300:
+            low *= 2.0
+        while not np.isfinite(ceiling) and best(high).sum() > total and high < 1e300:
+            high *= 2.0
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            if middle in (low, high):
+                break
+            if best(middle).sum() > total:
+                low = middle
+            else:
+                high = middle
+        b = high if np.isfinite(best(high)).all() else low
+        return b if np.isfinite(best(b)).all() else None
+
+
+def edge(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:
+    """`peak` of a bounded box without ridge."""
+    return np.maximum(t * lo, t * hi)
+
+
+def peak(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:
+    """Maximum of t v - r v^2/2 over lo <= v <= hi."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        v = np.where(r > 0, np.clip(t / r, lo, hi), np.where(t > 0, hi, lo))
+        v = np.where((r == 0) & (t == 0), np.clip(0.0, lo, hi), v)
+        return np.where(np.isinf(v), np.inf, t * v - 0.5 * r * v * v)

@@ -1,0 +1,81 @@
+"""When a solver stops, and what it works on between two checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.dual import Dual
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a solver stops.
+
+    Parameters
+    ----------
+    tol : float
+        Tolerance of the criterion.
+    criterion : {"kkt", "gap", "paper"}
+        "kkt": the largest KKT violation in LIBSVM's scaling. "gap": (primal - dual)/(1 + |primal|).
+        "paper": the solver's own rule.
+    max_iter : int, optional
+        Budget of iterations; by default ``max(10**7, 100 m)`` for m variables.
+    max_time : float, optional
+        Budget in seconds.
+
+    Examples
+    --------
+    >>> from maxmargin.solvers import Stop
+    >>> Stop(tol=1e-6, criterion="gap")
+    Stop(tol=1e-06, criterion='gap', max_iter=None, max_time=None)
+    """
+
+    tol: float = 1e-3
+    criterion: str = "kkt"
+    max_iter: int | None = None
+    max_time: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tol > 0:
+            raise ValueError(f"tol must be positive, got {self.tol!r}.")
+        if self.criterion not in ("kkt", "gap", "paper"):
+            raise ValueError(f"criterion must be 'kkt', 'gap' or 'paper', got {self.criterion!r}.")
+        for name in ("max_iter", "max_time"):
+            if (value := getattr(self, name)) is not None and not value >= 0:
+                raise ValueError(f"{name} must be None or non-negative, got {value!r}.")
+
+    def iterations(self, m: int) -> int:
+        """The budget of iterations for m variables; always finite."""
+        return max(10_000_000, 100 * m) if self.max_iter is None else self.max_iter
+
+
+@dataclass
+class State:
+    """What a solver works on between checkpoints.
+
+    `u` is feasible at every moment (compiled loops change pairs as a whole), `g` its gradient at
+    checkpoints; `least` and `most` are the groups' extremes there (see `Dual.extremes`). `noise` is
+    the measured error of the entries of `g`, `target` the violation to reach in the problem's own
+    scaling, `left` what remains of the budget of iterations. A solver keeps what else it needs in
+    `memory` and sets `stuck` when it cannot improve u in the precision of its rows.
+    """
+
+    problem: Dual
+    gram: Any
+    u: Floats
+    g: Floats
+    stop: Stop
+    n_iter: int = 0
+    noise: float = 0.0
+    target: float = 0.0
+    left: int = 0
+    least: Floats = field(default_factory=lambda: np.empty(0))
+    most: Floats = field(default_factory=lambda: np.empty(0))
+    stuck: bool = False
+    memory: dict[str, Any] = field(default_factory=dict)
