@@ -16,8 +16,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import maxmargin.gram
 from maxmargin import SVC
-from maxmargin.gram import Gram, View
+from maxmargin.gram import Gram
 from maxmargin.kernels import Kernel
+from maxmargin.view import View
 
 N, GAMMA = 40, 0.4
 RTOL = {"float32": 2e-6, "float64": 1e-12}
