@@ -6,15 +6,18 @@
 
 Every machine runs in a process of its own: memory touched first, compiled and loaded by a fit on small
 data of the same kind, then timed (best of --repeat, more often where a fit takes milliseconds; once only
-if it takes over a minute). All have the
-same threads, tolerance and cache. The solutions are judged here, alike for all, in float64: dual
-objective, KKT violation, support vectors. "limit" is the time of computing the kernel rows of the support
-vectors once, K[SV, all], with the fastest code at hand.
+if it takes over a minute). All have the same threads, tolerance and cache. With --only the results of
+other problems are kept from an earlier run; the machines of one problem are always timed in one run.
+
+The solutions are judged here, alike for all, in float64: dual objective, KKT violation, support vectors.
+"limit" is the time of computing the kernel rows of the support vectors once, K[SV, all], with the fastest
+code at hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -28,7 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from datasets import MissingData, load
-from report import geometric_mean, write
+from report import RESULTS, geometric_mean, write
 
 # name: (data set, rows, C, gamma)
 PROBLEMS: dict[str, tuple[str, int | None, float, float]] = {
@@ -265,6 +268,56 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
     figure.savefig(target, dpi=130)
 
 
+def kept_rows(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The new rows among those of the other problems, which an earlier run has written."""
+    path = RESULTS / f"{name}.json"
+    earlier = json.loads(path.read_text())["rows"] if path.exists() else []
+    new = {row["problem"] for row in rows}
+    together = [row for row in earlier if row["problem"] not in new] + rows
+    order = list({**PROBLEMS, **QUICK})
+    return sorted(together, key=lambda row: (order.index(row["problem"]), MACHINES.index(row["machine"])))
+
+
+def summary(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The table and the geometric means."""
+    ours = {r["problem"]: r for r in rows if r["machine"] == "maxmargin"}
+    table = []
+    for row in rows:
+        mine = ours.get(row["problem"])
+        table.append(
+            {
+                "problem": row["problem"],
+                "machine": row["machine"],
+                "fit s": f"{row['fit_s']:.4g}",
+                "x ours": f"{row['fit_s'] / mine['fit_s']:.1f}" if mine else "",
+                "x limit": f"{row['fit_s'] / row['limit_s']:.1f}",
+                "predict s": f"{row['predict_s']:.4g}",
+                "one row ms": f"{row['one_row_ms']:.2f}",
+                "objective": f"{row['objective']:.8g}",
+                "excess": f"{row['excess']:.0e}",
+                "violation": f"{row['violation']:.1e}",
+                "SVs": row["n_sv"],
+                "rows / SV": f"{row['rows'] / row['n_sv']:.2f}" if row["rows"] else "",
+                "peak MB": f"{row['peak_mb']:.0f}",
+                "score": f"{row['score']:.4f}",
+            }
+        )
+    notes = []
+    for other in MACHINES:
+        pairs = [(r, ours[r["problem"]]) for r in rows if r["machine"] == other and r["problem"] in ours]
+        if other == "maxmargin" or not pairs:
+            continue
+        fit = [r["fit_s"] / m["fit_s"] for r, m in pairs]
+        large = [r["fit_s"] / m["fit_s"] for r, m in pairs if r["n"] >= 20_000]
+        predict = [r["predict_s"] / m["predict_s"] for r, m in pairs]
+        notes.append(
+            f"fit, {other} / maxmargin, geometric mean: {geometric_mean(fit):.1f} (least {min(fit):.2f}"
+            + (f", n >= 20,000: {geometric_mean(large):.1f}" if large else "")
+            + f"); predict: {geometric_mean(predict):.1f} (least {min(predict):.2f})"
+        )
+    return table, notes
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small problems only; no data needed")
@@ -298,44 +351,12 @@ def main() -> None:
         if rows:
             print(f"{name}: " + ", ".join(f"{r['machine']} {r['fit_s']:.3g} s" for r in rows
                                           if r["problem"] == name), flush=True)  # fmt: skip
-    ours = {r["problem"]: r for r in rows if r["machine"] == "maxmargin"}
-    table = []
-    for row in rows:
-        mine = ours.get(row["problem"])
-        table.append(
-            {
-                "problem": row["problem"],
-                "machine": row["machine"],
-                "fit s": f"{row['fit_s']:.4g}",
-                "x ours": f"{row['fit_s'] / mine['fit_s']:.1f}" if mine else "",
-                "x limit": f"{row['fit_s'] / row['limit_s']:.1f}",
-                "predict s": f"{row['predict_s']:.4g}",
-                "one row ms": f"{row['one_row_ms']:.2f}",
-                "objective": f"{row['objective']:.8g}",
-                "excess": f"{row['excess']:.0e}",
-                "violation": f"{row['violation']:.1e}",
-                "SVs": row["n_sv"],
-                "rows / SV": f"{row['rows'] / row['n_sv']:.2f}" if row["rows"] else "",
-                "peak MB": f"{row['peak_mb']:.0f}",
-                "score": f"{row['score']:.4f}",
-            }
-        )
-    notes = []
-    for other in args.machines:
-        pairs = [(r, ours[r["problem"]]) for r in rows if r["machine"] == other and r["problem"] in ours]
-        if other == "maxmargin" or not pairs:
-            continue
-        fit = [r["fit_s"] / m["fit_s"] for r, m in pairs]
-        large = [r["fit_s"] / m["fit_s"] for r, m in pairs if r["n"] >= 20_000]
-        predict = [r["predict_s"] / m["predict_s"] for r, m in pairs]
-        notes.append(
-            f"fit, {other} / maxmargin, geometric mean: {geometric_mean(fit):.1f} (least {min(fit):.2f}"
-            + (f", n >= 20,000: {geometric_mean(large):.1f}" if large else "")
-            + f"); predict: {geometric_mean(predict):.1f} (least {min(predict):.2f})"
-        )
+    name = args.out or ("peers-quick" if args.quick else "peers")
+    rows = kept_rows(name, rows) if args.only else rows
     if args.draw:
         draw(rows, Path(args.draw))
-    write(args.out or ("peers-quick" if args.quick else "peers"), "Peers", table, notes, rows)
+    table, notes = summary(rows)
+    write(name, "Peers", table, notes, rows)
 
 
 if __name__ == "__main__":
