@@ -57,6 +57,8 @@ Index = NDArray[np.intp]
 
 # Samples of a machine up to which kernel values are float64 at any tolerance.
 _SMALL = 512
+# Multiplications of a machine's whole matrix from which on machines run side by side.
+_WORTH_A_TEAM = 30_000_000
 
 _ADVICE = {
     Status.MAX_ITER: "the budget of iterations (max_iter) was used up; scale the features (for "
@@ -177,7 +179,6 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         # Where checking float32 values would cost more than computing float64 ones.
         small = max(len(machine.samples) for machine in machines) <= _SMALL
         context = self._callback_context(len(machines))
-        side_by_side = many and context is None and not callable(self.kernel)
         gram = Gram(
             X,
             kernel,
@@ -185,8 +186,13 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             dtype=np.float64 if double or self.tol < 1e-4 or small else np.float32,
             index=None if np.array_equal(order, np.arange(_num_samples(X))) else order,
             segments=segments,
-            n_jobs=1 if side_by_side else self.n_jobs,
+            n_jobs=self.n_jobs,
         )
+        # Small machines spend their time in the interpreter, where threads only wait for each other.
+        work = max(len(machine.samples) for machine in machines) ** 2 * gram.cost
+        side_by_side = many and context is None and not callable(self.kernel) and work > _WORTH_A_TEAM
+        if side_by_side:
+            gram.threads = Threads(1)
         stop = Stop(
             tol=self.tol,
             max_iter=None if self.max_iter == -1 else self.max_iter,

@@ -100,10 +100,11 @@ class Dual:
             members = tuple(np.flatnonzero(self.group == g) for g in range(self.n_groups))
         object.__setattr__(self, "members", members)
         a = self.coupling
+        single = a.shape == (1, 1) and a[0, 0] == 1.0
         s = np.sign(a[0])
-        rank_one = np.array_equal(a, np.outer(s, s))
+        rank_one = single or np.array_equal(a, np.outer(s, s))
         object.__setattr__(self, "signs", s[self.label] if rank_one else None)
-        one_to_one = self.m == 0 or np.array_equal(self.row, np.arange(self.m))
+        one_to_one = len(self.row) == self.m and bool((self.row == np.arange(self.m)).all())
         object.__setattr__(self, "plain", bool(rank_one and (s == 1).all() and one_to_one))
         boxed = not self.ridge.any() and np.isfinite(self.lo).all() and np.isfinite(self.hi).all()
         object.__setattr__(self, "boxed", bool(boxed))
@@ -362,8 +363,9 @@ def c_svc(
     (array([ 0., -2.,  0.]), array([2., 0., 2.]))
     """
     y = _signs(y)
-    upper = np.broadcast_to(np.asarray(C if bounds is None else bounds, np.float64), y.shape)
-    if (upper < 0).any() or np.isnan(upper).any():
+    upper = np.empty(len(y))
+    upper[:] = C if bounds is None else bounds
+    if not (upper >= 0).all():
         raise ValueError("C and sample bounds must be non-negative numbers.")
     lo, hi = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
     return _problem("c_svc", p=y, lo=lo, hi=hi, sums=[0.0], rows=rows)
@@ -480,7 +482,9 @@ def _problem(
     m = len(p)
 
     def floats(values: ArrayLike) -> Floats:
-        return np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), (m,)))
+        out = np.empty(m)
+        out[:] = values
+        return out
 
     def indices(values: ArrayLike | None) -> Index:
         return np.zeros(m, np.intp) if values is None else np.array(values, dtype=np.intp)
