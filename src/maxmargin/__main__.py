@@ -25,11 +25,13 @@ def main() -> None:
         ),
     }
     console = Console()
-    if console.is_terminal:
+    if not console.is_terminal:
+        console = Console(width=100)  # a file has no width of its own
+    else:
         console.print("Compiling on first use; this takes some seconds once.")
     SVC().fit([[0.0], [1.0]] * 600, [0, 1] * 600)  # compiled loops are cached on disk
     table = Table(title="C=10, gamma='scale', tol=1e-3; seconds, best of 3")
-    for title in ("data", "scikit-learn", "maxmargin", "ratio", "SVs", "gap / objective", "equal answers"):
+    for title in ("data", "scikit-learn", "maxmargin", "ratio", "SVs", "relative gap", "agree"):
         table.add_column(title, justify="left" if title == "data" else "right")
     for name, (X, y) in data.items():
         X, X_test, y, _ = train_test_split(StandardScaler().fit_transform(X), y, random_state=0)

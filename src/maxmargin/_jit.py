@@ -341,3 +341,25 @@ def add_rows(out, table, slots, coef, c0, c1):  # type: ignore[no-untyped-def]
             k += 1
         for t in range(width):
             target[t] = acc[t]
+
+
+@compiled()
+def extremes(u, g, lo, hi, group, least, most):  # type: ignore[no-untyped-def]
+    """Per group, the least gradient that may rise and the largest that may fall, in one pass."""
+    least[:] = np.inf
+    most[:] = -np.inf
+    if len(least) == 1:
+        low, high = np.inf, -np.inf
+        for t in range(len(u)):
+            if u[t] < hi[t]:
+                low = min(low, g[t])
+            if u[t] > lo[t]:
+                high = max(high, g[t])
+        least[0], most[0] = low, high
+        return
+    for t in range(len(u)):
+        k = group[t]
+        if u[t] < hi[t]:
+            least[k] = min(least[k], g[t])
+        if u[t] > lo[t]:
+            most[k] = max(most[k], g[t])

@@ -236,10 +236,10 @@ class Dual:
 
         u is optimal exactly if in every group the first is at least the second.
         """
-        up = np.where(u < self.hi, g, np.inf)
-        down = np.where(u > self.lo, g, -np.inf)
-        least = np.array([up[i].min(initial=np.inf) for i in self.members])
-        most = np.array([down[i].max(initial=-np.inf) for i in self.members])
+        from maxmargin import _jit  # compiled: not at import
+
+        least, most = np.empty(self.n_groups), np.empty(self.n_groups)
+        _jit.extremes(u, g, self.lo, self.hi, self.group, least, most)
         return least, most
 
     def violation(self, u: Floats, g: Floats) -> float:

@@ -19,7 +19,7 @@ from maxmargin.dual import Dual
 from maxmargin.solvers.base import State
 
 # Values of the transposed copy, and variables of a problem, up to which this way is taken.
-_LARGEST_COPY, LARGEST = 1 << 25, 2048
+_LARGEST_COPY, LARGEST = 1 << 23, 2048
 
 
 def suits(problem: Dual, gram: Any) -> bool:
