@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import time
 import threading
 
 import joblib
@@ -262,7 +263,7 @@ def test_a_fresh_process_survives_concurrent_first_fits(backend):
     assert run_script(script).strip() == "done"
 
 
-def test_a_process_may_end_while_a_daemon_thread_fits():
+def test_a_process_ends_while_a_daemon_thread_fits():
     script = """
         import threading, time
         from sklearn.datasets import make_classification
@@ -278,7 +279,15 @@ def test_a_process_may_end_while_a_daemon_thread_fits():
         threading.Thread(target=keep_fitting, daemon=True).start()
         time.sleep(0.2)
     """
-    run_script(script)
+    # Python up to 3.13 ends daemon threads wherever they are, which NumPy's and Numba's C++ code may answer
+    # with an abort at the very end; what is ours to promise is that the process ends, and without delay.
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script) + "\nprint('last line', flush=True)"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert "last line" in done.stdout
+    assert time.monotonic() - began < 50
 
 
 def test_a_fit_leaves_no_threads_behind():
