@@ -8,8 +8,8 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import time
 import threading
+import time
 
 import joblib
 import numpy as np
