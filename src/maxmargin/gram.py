@@ -238,7 +238,7 @@ class Gram:
         else:
             out = np.empty((len(idx), self.n), self.dtype)
             self._place(idx)
-            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally or self)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally)
             held = self.slot[idx] >= 0
             out[held] = self.table[self.slot[idx[held]]]
             rest = np.flatnonzero(~held)
@@ -300,7 +300,7 @@ class Gram:
             self.ensure(idx, self._touched(runs), tally)
         else:
             self._place(idx)
-            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally or self)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally)
         held = self.slot[idx] >= 0
         slots, weights, table = self.slot[idx[held]], coef[held], self.table
         for c0, c1, o in runs:

@@ -97,7 +97,7 @@ class Solver(ABC):
     """Base of all solvers: `solve` runs the loop, a subclass supplies `advance`."""
 
     name: ClassVar[str] = ""
-    #: What `maxmargin.solvers.describe` shows: the paper or the idea in one line.
+    #: The paper or the idea, in one line.
     about: ClassVar[str] = ""
 
     def accepts(self, problem: Dual) -> bool:

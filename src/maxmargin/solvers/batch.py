@@ -120,8 +120,6 @@ class _WorkingSet:
         # Group k owns the positions parts[k]:parts[k + 1].
         self.parts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         q = int(self.parts[-1])
-        if q > _LARGEST:
-            raise ValueError(f"Batch takes problems of up to {_LARGEST // 2} groups; this one has {groups}.")
         self.ids = np.full(q, -1, np.intp)
         self.since = np.zeros(q, np.int64)
         self.inside = np.zeros(m, np.bool_)

@@ -142,6 +142,18 @@ def _fetch(i, segment, bounds, table, X, transposed, norm):  # type: ignore[no-u
             target[t] = exp2(fmin(acc[t], zero))
 
 
+@compiled()
+def _need(i, touched, bounds, table, valid, X, transposed, norm):  # type: ignore[no-untyped-def]
+    """Compute what is missing of row i; returns the number of values."""
+    computed = 0
+    for s in touched:
+        if not valid[i, s]:
+            _fetch(i, s, bounds, table, X, transposed, norm)
+            valid[i, s] = True
+            computed += bounds[s + 1] - bounds[s]
+    return computed
+
+
 @compiled(fastmath=REORDER)
 def _solve(  # type: ignore[no-untyped-def]
     u, lo, hi, g, ridge, diag, rows, touched, bounds, table, valid, X, transposed, norm, tol,
@@ -161,11 +173,7 @@ def _solve(  # type: ignore[no-untyped-def]
     steps = 0
     while steps < max_steps and most - low >= tol:
         gi = rows[i]
-        for s in touched:
-            if not valid[gi, s]:
-                _fetch(gi, s, bounds, table, X, transposed, norm)
-                valid[gi, s] = True
-                counts[0] += bounds[s + 1] - bounds[s]
+        counts[0] += _need(gi, touched, bounds, table, valid, X, transposed, norm)
         diag_i = diag[i]
         best, j, start = -big, -1, 0
         for s in touched:
@@ -188,11 +196,7 @@ def _solve(  # type: ignore[no-untyped-def]
                         j = start + t0 + index_in(part)
             start += size
         gj = rows[j]
-        for s in touched:
-            if not valid[gj, s]:
-                _fetch(gj, s, bounds, table, X, transposed, norm)
-                valid[gj, s] = True
-                counts[0] += bounds[s + 1] - bounds[s]
+        counts[0] += _need(gj, touched, bounds, table, valid, X, transposed, norm)
         g_j = down[j]
         # K_ij: column of j in the row of i
         curvature = np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(table[gi, gj])
