@@ -185,7 +185,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             cache_bytes=int(self.cache_size * (1 << 20)),
             dtype=np.float64 if double or self.tol < 1e-4 or small else np.float32,
             index=None if np.array_equal(order, np.arange(_num_samples(X))) else order,
-            segments=segments,
+            segments=segments if many else None,
             n_jobs=self.n_jobs,
         )
         # Small machines spend their time in the interpreter, where threads only wait for each other.

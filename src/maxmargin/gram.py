@@ -20,9 +20,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from maxmargin import _jit
+from maxmargin._memory import LINE, aligned
 from maxmargin._threads import Threads
 from maxmargin.decision import expand
 from maxmargin.kernels import Kernel, resolve_gamma
+from maxmargin.panels import Lines
 
 if TYPE_CHECKING:
     from maxmargin.view import View
@@ -35,6 +37,8 @@ Runs = list[tuple[int, int, int]]
 _WORTH_A_THREAD = 20_000_000
 # Rows of a streamed tile, which is used once and forgotten.
 _STREAM_ROWS = 256
+# Values of a row from which on its alignment is worth some padding.
+_LONG = 1024
 
 
 class Tally(Protocol):
@@ -116,7 +120,7 @@ class Gram:
         self.dtype = np.dtype(np.float64 if kernel.name == "precomputed" else dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype}.")
-        self.points = kernel.prepare(X, self.dtype, index=self.index)
+        self.points = kernel.lay_out(kernel.prepare(X, self.dtype, index=self.index))
         self.n = self.points.n
         self.columns: Index = np.arange(self.n)
         self.diag: Array = kernel.diag(self.points)
@@ -133,7 +137,10 @@ class Gram:
     def _open_cache(self, segments: ArrayLike | None) -> None:
         n = self.n
         given = self.kernel.name == "precomputed"
-        self.capacity = n if given else min(n, self.cache_bytes // max(1, n * self.dtype.itemsize))
+        # Long rows begin on cache lines; short ones would waste more than that is worth.
+        values = LINE // self.dtype.itemsize
+        self._stride = n if given or n < _LONG else -(-n // values) * values
+        self.capacity = n if given else min(n, self.cache_bytes // max(1, self._stride * self.dtype.itemsize))
         self.holds_all = self.capacity >= n
         bounds = [0, n] if segments is None or not self.holds_all else segments
         self.segments: Index = np.asarray(bounds, dtype=np.intp)
@@ -147,11 +154,11 @@ class Gram:
 
     @property
     def table(self) -> Array:
-        """Cached rows: row i, if there, is ``table[slot[i]]``."""
+        """Cached rows: row i, if there, is ``table[slot[i], :n]``."""
         if self._table is None:
             with self._lock:
                 if self._table is None:
-                    self._table = np.empty((self.capacity, self.n), self.dtype)
+                    self._table = aligned((self.capacity, self._stride), self.dtype)
         return self._table
 
     def _place(self, rows: Index) -> Index:
@@ -234,13 +241,13 @@ class Gram:
         tally.count(calls=len(idx) * self.n)
         if self.holds_all:
             self.ensure(idx, tally=tally)
-            out = self.table[self.slot[idx]]
+            out = self.table[self.slot[idx], : self.n]
         else:
             out = np.empty((len(idx), self.n), self.dtype)
             self._place(idx)
             self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally)
             held = self.slot[idx] >= 0
-            out[held] = self.table[self.slot[idx[held]]]
+            out[held] = self.table[self.slot[idx[held]], : self.n]
             rest = np.flatnonzero(~held)
             if not len(rest):
                 out.flags.writeable = False
@@ -296,10 +303,13 @@ class Gram:
             out += whole[columns]
             return
         tally.count(calls=len(idx) * len(out))
-        if self.holds_all:
+        if not self.holds_all:
+            self._place(idx)
+        if self.points.panels is not None and len(self.segments) == 2 and columns is None:
+            idx, coef = self._compute_and_add(out, idx, coef, tally)
+        elif self.holds_all:
             self.ensure(idx, self._touched(runs), tally)
         else:
-            self._place(idx)
             self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally)
         held = self.slot[idx] >= 0
         slots, weights, table = self.slot[idx[held]], coef[held], self.table
@@ -314,6 +324,24 @@ class Gram:
             )
         if not held.all():
             self._stream(out, idx[~held], coef[~held], runs, tally)
+
+    def _compute_and_add(self, out: Array, idx: Index, coef: Array, tally: Tally) -> tuple[Index, Array]:
+        """Compute the missing rows that have a place, and use them at once; returns what is left to add."""
+        new = (self.slot[idx] >= 0) & ~self.valid[idx, 0]
+        if not new.any():
+            return idx, coef
+        rows, at = np.unique(idx[new], return_inverse=True)
+        weights = np.bincount(at, weights=coef[new])
+        A, slots, table, panels = self.points.take(rows), self.slot[rows], self.table, self.points.panels
+        lines = Lines.of(A.X)
+        self._spread(
+            lambda a, b: panels.fill_and_add(lines, A.norm, a, b, table, slots, weights, out),
+            self.n,
+            len(rows) * self.cost,
+        )
+        self.valid[rows, 0] = True
+        tally.count(evals=len(rows) * self.n)
+        return idx[~new], coef[~new]
 
     def transposed(self) -> tuple[Array, Array]:
         """Scaled dense points and the transposed points, for loops that compute single rows."""
@@ -350,7 +378,7 @@ class Gram:
 
         def work(c0: int, c1: int, o: int) -> None:
             step = 2048
-            buffer = np.empty(min(len(idx), _STREAM_ROWS) * step, self.dtype)
+            buffer = aligned(min(len(idx), _STREAM_ROWS) * step, self.dtype)
             for A, weights in parts:
                 slots = np.arange(A.n)
                 for c in range(c0, c1, step):

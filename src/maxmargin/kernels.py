@@ -18,7 +18,7 @@ callable                ``kernel(X, Z)`` -> array (len(X), len(Z))
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ _PANEL_VALUES = 1 << 17
 # Share of non-zeros below which the sparse product beats the dense one: on mnist and covtype, whose
 # rows have 150 of 784 and 12 of 54 values, it takes half the time.
 _SPARSE_BELOW = 0.3
+# Features up to which dense panels beat BLAS, and the largest panels that are kept beside the data.
+_NARROW, _PANELS_BYTES = 64, 1 << 27
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,15 @@ class Points:
 
     `X` is a dense array or a canonical CSR matrix (for callable kernels: whatever the user gave),
     `norm` the scaled squared norms (rbf) or 1-norms (sparse laplacian), `centre` what was
-    subtracted from every row (rbf and laplacian do not see a translation, rounding errors do).
+    subtracted from every row (rbf and laplacian do not see a translation, rounding errors do),
+    `panels` a second layout for many rows against the same points (see `Kernel.lay_out`).
     """
 
     X: Any
     n: int
     norm: Array | None = None
     centre: Array | None = None
+    panels: Any = None
 
     @property
     def sparse(self) -> bool:
@@ -132,6 +136,19 @@ class Kernel:
             norm = np.asarray(abs(X).sum(axis=1)).ravel().astype(dtype)
         return Points(X, X.shape[0], norm, centre)
 
+    def lay_out(self, points: Points) -> Points:
+        """The same points with `maxmargin.panels.Panels`, where products with panels are the fastest."""
+        if self.name != "rbf" or points.norm is None:
+            return points
+        d = points.X.shape[1]
+        small = points.n * d * points.norm.itemsize <= _PANELS_BYTES
+        if not small or not (points.sparse or d <= _NARROW):
+            return points
+        from maxmargin.panels import Lines, Panels
+
+        panels = Panels(Lines.of(points.X), d, points.norm, self.slope, np.arange(points.n))
+        return replace(points, panels=panels)
+
     def diag(self, points: Points) -> Array:
         """k(x, x) of every point, float64."""
         if self.translation_invariant:
@@ -178,12 +195,17 @@ class Kernel:
     def _fill_rbf(self, A: Points, B: Points, c0: int, c1: int, out: Array, slots: Array, first: int) -> None:
         """The rbf kernel, product and exponential in one compiled loop."""
         from maxmargin import _jit
+        from maxmargin._memory import aligned
+        from maxmargin.panels import Lines
 
+        if B.panels is not None:
+            B.panels.fill(Lines.of(A.X), A.norm, c0, c1, out, slots, first)
+            return
         slope = B.X.dtype.type(self.slope)
         if not B.sparse:
             _jit.rbf_rows(A.X * slope, B.X, A.norm, B.norm, c0, c1, out, slots, first)
             return
-        panel = np.empty((B.X.shape[1], _panel_width(B.X.shape[1])), B.X.dtype)
+        panel = aligned((B.X.shape[1], _panel_width(B.X.shape[1])), B.X.dtype)
         left = (A.X.indptr, A.X.indices, A.X.data * slope, A.norm)
         right = (B.X.indptr, B.X.indices, B.X.data, B.norm)
         _jit.rbf_rows_csr(*left, *right, panel, c0, c1, out, slots, first)

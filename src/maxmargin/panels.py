@@ -1,0 +1,195 @@
+"""Samples laid out in panels, and kernel rows computed from them.
+
+A panel holds 128 samples (64 in float64) feature by feature: ``values[feature, sample]``. A kernel row is one sample,
+dense or sparse, times one panel after the other, see `maxmargin._strip`. A panel of a hundred features stays
+in the first-level cache while hundreds of rows pass over it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._jit import REORDER, compiled
+from maxmargin._memory import aligned
+from maxmargin._strip import PANEL_BYTES, rbf_strip
+
+Array = NDArray[Any]
+
+# Stands for the norm of a place without a sample: its kernel values are 0.
+NOWHERE = 1e6
+# Rows that pass over a panel before the next: their tile stays in the second-level cache.
+_ROWS = 512
+
+
+class Lines(NamedTuple):
+    """The rows of a data set as (feature, value) lists, dense rows too."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    dense: bool
+
+    @staticmethod
+    def of(X: Any) -> Lines:
+        """Lists of a CSR matrix, or of a dense array without copying it."""
+        if isinstance(X, np.ndarray):
+            n, d = X.shape
+            indptr, indices = np.arange(n + 1, dtype=np.int32) * np.int32(d), np.arange(d, dtype=np.int32)
+            if n * d >= 2**31:
+                indptr, indices = np.arange(n + 1, dtype=np.int64) * d, np.arange(d, dtype=np.int64)
+            return Lines(indptr, indices, X.reshape(-1), True)
+        return Lines(X.indptr, X.indices, X.data, False)
+
+
+class Panels:
+    """Samples in panels.
+
+    Parameters
+    ----------
+    lines : Lines
+        The data.
+    d : int
+        Number of features.
+    norm : ndarray
+        Scaled squared norms, see `maxmargin.kernels.Points`.
+    slope : float
+        What products are multiplied by.
+    order : ndarray of int
+        Sample at each place, -1 for none; filled up with places without a sample.
+    """
+
+    def __init__(self, lines: Lines, d: int, norm: Array, slope: float, order: Array) -> None:
+        dtype = norm.dtype
+        self.width = width_of(dtype)
+        self.d = d
+        count = -(-len(order) // self.width)
+        self.values = aligned(count * d * self.width, dtype, zero=True)
+        self.norm = aligned(count * self.width, dtype)
+        self.norm[:] = NOWHERE
+        self.slope = dtype.type(slope)
+        self.put(lines, norm, np.arange(len(order)), order)
+
+    def put(self, lines: Lines, norm: Array, places: Array, samples: Array) -> None:
+        """Lay samples (-1: none) at places that are empty or were cleared."""
+        there = samples >= 0
+        _scatter(*lines, samples[there], self.values, places[there], self.width, self.d, self.slope)
+        self.norm[places[there]] = norm[samples[there]]
+
+    def clear(self, lines: Lines, places: Array, samples: Array) -> None:
+        """Take the given samples away from their places."""
+        there = samples >= 0
+        _scatter(
+            *lines, samples[there], self.values, places[there], self.width, self.d, self.slope.dtype.type(0)
+        )
+        self.norm[places[there]] = NOWHERE
+
+    def fill(
+        self, lines: Lines, norm: Array, c0: int, c1: int, out: Array, slots: Array, first: int = 0
+    ) -> None:
+        """``out[slots, c0 - first : c1 - first]`` = kernel values of the lines with the places c0:c1."""
+        nothing = np.empty(0)
+        fill_rows(*lines, norm, self.values, self.norm, self.d, c0, c1, out, slots, first, nothing, nothing)
+
+    def fill_and_add(
+        self,
+        lines: Lines,
+        norm: Array,
+        c0: int,
+        c1: int,
+        table: Array,
+        slots: Array,
+        coef: Array,
+        target: Array,
+    ) -> None:
+        """`fill` rows of a table, and ``target[c0:c1] += coef @ rows`` while they are at hand."""
+        fill_rows(*lines, norm, self.values, self.norm, self.d, c0, c1, table, slots, 0, coef, target)
+
+
+def width_of(dtype: Any) -> int:
+    """Samples in a panel."""
+    return PANEL_BYTES // int(np.dtype(dtype).itemsize)
+
+
+@compiled()
+def _scatter(indptr, indices, data, dense, samples, values, places, width, d, slope):  # type: ignore[no-untyped-def]
+    for s in range(len(samples)):
+        start, end = indptr[samples[s]], indptr[samples[s] + 1]
+        base = places[s] // width * (width * d) + places[s] % width
+        for k in range(start, end):
+            feature = indices[k - start] if dense else indices[k]
+            values[base + feature * width] = slope * data[k]
+
+
+@compiled(fastmath=REORDER)
+def fill_rows(  # type: ignore[no-untyped-def]
+    indptr, indices, data, dense, norm, values, norms, d, c0, c1, out, slots, first, coef, target
+):
+    """Kernel values of all lines with the places c0:c1; with `coef`, their combination is added to `target`."""
+    width = PANEL_BYTES // norm.itemsize
+    stride = out.shape[1]
+    flat = out.reshape(-1)
+    scratch = np.empty(width, norm.dtype)
+    acc = np.empty(width, np.float64)
+    for r0 in range(0, len(norm), _ROWS):
+        r1 = min(len(norm), r0 + _ROWS)
+        for panel in range(c0 // width, (c1 + width - 1) // width):
+            c = panel * width
+            a, e = max(c, c0), min(c + width, c1)
+            if e - a == width:
+                for r in range(r0, r1):
+                    start, end = np.int64(indptr[r]), np.int64(indptr[r + 1])
+                    i = np.int64(0) if dense else start
+                    at = slots[r] * stride + c - first
+                    rbf_strip(
+                        indices, i, data, start, end - start, values, c * d, norms, c, norm[r], flat, at
+                    )
+            else:
+                for r in range(r0, r1):
+                    start, end = np.int64(indptr[r]), np.int64(indptr[r + 1])
+                    i = np.int64(0) if dense else start
+                    rbf_strip(
+                        indices, i, data, start, end - start, values, c * d, norms, c, norm[r], scratch, 0
+                    )
+                    row = out[slots[r], a - first : e - first]
+                    for t in range(e - a):
+                        row[t] = scratch[a - c + t]
+            if len(coef):
+                add_tile(acc, out, slots[r0:r1], coef[r0:r1], a - first, e - first)
+                part = target[a:e]
+                for t in range(e - a):
+                    part[t] += acc[t]
+
+
+@compiled(fastmath=REORDER)
+def add_tile(acc, table, slots, coef, c0, c1):  # type: ignore[no-untyped-def]
+    """``acc[t] = sum_k coef[k] * table[slots[k], c0 + t]`` for t < c1 - c0, summed in float64."""
+    width = c1 - c0
+    for t in range(width):
+        acc[t] = 0.0
+    n = len(slots)
+    k = 0
+    while k + 8 <= n:
+        d0, d1, d2, d3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
+        d4, d5, d6, d7 = coef[k + 4], coef[k + 5], coef[k + 6], coef[k + 7]
+        r0, r1 = table[slots[k], c0:c1], table[slots[k + 1], c0:c1]
+        r2, r3 = table[slots[k + 2], c0:c1], table[slots[k + 3], c0:c1]
+        r4, r5 = table[slots[k + 4], c0:c1], table[slots[k + 5], c0:c1]
+        r6, r7 = table[slots[k + 6], c0:c1], table[slots[k + 7], c0:c1]
+        for t in range(width):
+            acc[t] += (
+                (d0 * np.float64(r0[t]) + d1 * np.float64(r1[t]))
+                + (d2 * np.float64(r2[t]) + d3 * np.float64(r3[t]))
+            ) + (
+                (d4 * np.float64(r4[t]) + d5 * np.float64(r5[t]))
+                + (d6 * np.float64(r6[t]) + d7 * np.float64(r7[t]))
+            )
+        k += 8
+    while k < n:
+        d0 = coef[k]
+        r0 = table[slots[k], c0:c1]
+        for t in range(width):
+            acc[t] += d0 * np.float64(r0[t])
+        k += 1
