@@ -59,6 +59,8 @@ Index = NDArray[np.intp]
 _SMALL = 512
 # Multiplications of a machine's whole matrix from which on machines run side by side.
 _WORTH_A_TEAM = 30_000_000
+# What a variable of a small machine costs, in kernel values.
+_SMALL_STEPS = 100
 
 _ADVICE = {
     Status.MAX_ITER: "the budget of iterations (max_iter) was used up; scale the features (for "
@@ -74,11 +76,15 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Machine:
-    """One dual problem of an estimator: its samples (positions in the Gram matrix) and a name."""
+    """One dual problem of an estimator.
+
+    A name, the problem, its samples (positions in the Gram matrix), the segments that these are, a start.
+    """
 
     name: str
     problem: Dual
     samples: Index
+    segments: Index
     warm: Floats | None = None
 
 
@@ -188,16 +194,21 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             segments=segments if many else None,
             n_jobs=self.n_jobs,
         )
-        # Small machines spend their time in the interpreter, where threads only wait for each other.
-        work = max(len(machine.samples) for machine in machines) ** 2 * gram.cost
-        side_by_side = many and context is None and not callable(self.kernel) and work > _WORTH_A_TEAM
-        if side_by_side:
-            gram.threads = Threads(1)
         stop = Stop(
             tol=self.tol,
             max_iter=None if self.max_iter == -1 else self.max_iter,
             max_time=None,
         )
+        watched = context is not None or self.verbose
+        quick = None if watched else solver.small_machines(gram, segments, stop)
+        if quick is not None:
+            work = sum(len(machine.samples) for machine in machines) * _SMALL_STEPS * gram.cost
+        else:
+            # These spend their time in the interpreter, where threads only wait for each other.
+            work = max(len(machine.samples) for machine in machines) ** 2 * gram.cost
+        side_by_side = many and context is None and not callable(self.kernel) and work > _WORTH_A_TEAM
+        if side_by_side:
+            gram.threads = Threads(1)
         deadline = None if self.max_time is None else time.perf_counter() + self.max_time
         found: dict[int, Solution] = {}
         share = gram.cache_bytes // (effective_n_jobs(self.n_jobs) if side_by_side else 1)
@@ -208,12 +219,20 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
             def run(k: int) -> None:
                 machine = machines[k]
+                warm = machine.warm
+                late = interrupt.pulled or (deadline is not None and time.perf_counter() > deadline)
+                if quick is not None and not late:
+                    done = quick.solve(machine.problem, machine.samples, machine.segments, warm)
+                    if isinstance(done, Solution):
+                        found[k] = done
+                        return
+                    warm = warm if done is None else done
                 whole = len(machine.samples) == gram.n
                 rows = gram if whole else gram.view(machine.samples, cache_bytes=share)
                 found[k] = solver.solve(
                     machine.problem,
                     rows,
-                    warm=machine.warm,
+                    warm=warm,
                     stop=with_time_left(stop, deadline),
                     callback=self._callback(machine.name, table, context),
                     interrupt=interrupt,

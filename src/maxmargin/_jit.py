@@ -111,6 +111,33 @@ def index_in(typingctx: Any, value: Any) -> Any:
     return types.int64(value), codegen
 
 
+def _fence(ordering: str) -> Any:
+    @intrinsic
+    def fence(typingctx: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.fence(ordering)
+            return context.get_dummy_value()
+
+        return types.void(), codegen
+
+    return fence
+
+
+@intrinsic
+def take(typingctx: Any, counter: Any, amount: Any) -> Any:
+    """``counter[0] += amount``, in one step for all threads; returns the value before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", pointer, args[1], "monotonic")
+
+    return types.int64(counter, types.int64), codegen
+
+
+# What was written before `release` is there for a thread that has called `acquire` and seen what came after.
+acquire, release = _fence("acquire"), _fence("release")
+
+
 def exp2(x: Any) -> Any:
     """2**x for x <= 0, for float32 (error 1e-7) and float64 (error 4e-16), in compiled code only.
 
@@ -182,6 +209,32 @@ def rbf_rows(A, X, a, b, c0, c1, out, slots, first):  # type: ignore[no-untyped-
                 target = out[slots[r0 + r], s - first : e - first]
                 for t in range(e - s):
                     target[t] = exp2(fmin(line[t] - ar - bs[t], zero))
+
+
+@compiled()
+def count_nonzeros(X, rows):  # type: ignore[no-untyped-def]
+    """Offsets of the rows of a CSR matrix with the non-zeros of some rows of X."""
+    indptr = np.zeros(len(rows) + 1, np.int64)
+    for r in range(len(rows)):
+        n = 0
+        x = X[rows[r]]
+        for k in range(len(x)):
+            n += x[k] != 0
+        indptr[r + 1] = indptr[r] + n
+    return indptr
+
+
+@compiled()
+def copy_nonzeros(X, rows, indptr, indices, data):  # type: ignore[no-untyped-def]
+    """The non-zeros themselves, see `count_nonzeros`."""
+    for r in range(len(rows)):
+        at = indptr[r]
+        x = X[rows[r]]
+        for k in range(len(x)):
+            if x[k] != 0:
+                indices[at] = k
+                data[at] = x[k]
+                at += 1
 
 
 @compiled()

@@ -95,8 +95,8 @@ def rbf_strip(
 ) -> Any:  # fmt: skip
     """``out[o0 + t] = 2 ** min(0, <x, panel[:, t]> - norm - norms[c0 + t])`` for the samples t of a panel.
 
-    x has `count` entries ``values[v0:]`` at the features ``indices[i0:]``; the panel begins at ``panels[p0]``.
-    All arrays are contiguous and of one floating type.
+    x has `count` entries ``values[v0:]`` at the features ``indices[i0:]``; the panel begins at
+    ``panels[p0]``. All arrays are contiguous and of one floating type.
     """
     number = values.dtype
     wide = types.int64

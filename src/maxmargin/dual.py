@@ -37,13 +37,14 @@ best possible bias.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._group import best_multiplier, edge, fill_evenly, peak, quantile, shift_sum
+from maxmargin._lazy import lazy
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -88,27 +89,37 @@ class Dual:
     shift: float = 0.0
     scale: float = 1.0
     self_scaled: bool = False
-    members: tuple[Any, ...] = field(init=False, repr=False)
-    signs: Floats | None = field(init=False, repr=False)
-    plain: bool = field(init=False, repr=False)
-    boxed: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.n_groups == 1:
-            members: tuple[Any, ...] = (slice(None),)  # a view, where an index would copy
-        else:
-            members = tuple(np.flatnonzero(self.group == g) for g in range(self.n_groups))
-        object.__setattr__(self, "members", members)
-        a = self.coupling
-        single = a.shape == (1, 1) and a[0, 0] == 1.0
-        s = np.sign(a[0])
-        rank_one = single or np.array_equal(a, np.outer(s, s))
-        object.__setattr__(self, "signs", s[self.label] if rank_one else None)
-        one_to_one = len(self.row) == self.m and bool((self.row == np.arange(self.m)).all())
-        object.__setattr__(self, "plain", bool(rank_one and (s == 1).all() and one_to_one))
-        boxed = not self.ridge.any() and np.isfinite(self.lo).all() and np.isfinite(self.hi).all()
-        object.__setattr__(self, "boxed", bool(boxed))
         self._check()
+
+    @lazy
+    def members(self) -> tuple[Any, ...]:
+        """Variables of each group."""
+        if self.n_groups == 1:
+            return (slice(None),)  # a view, where an index would copy
+        return tuple(np.flatnonzero(self.group == g) for g in range(self.n_groups))
+
+    @lazy
+    def signs(self) -> Floats | None:
+        """S with :math:`A_{ij} = s_i s_j`, if the coupling is of that kind."""
+        a = self.coupling
+        s = np.sign(a[0])
+        if a.shape == (1, 1) and a[0, 0] == 1.0:
+            return np.ones(self.m)
+        return s[self.label] if np.array_equal(a, np.outer(s, s)) else None
+
+    @lazy
+    def plain(self) -> bool:
+        """Whether A is 1 and variable i uses kernel row i."""
+        if self.signs is None or len(self.row) != self.m or not (self.signs == 1).all():
+            return False
+        return bool((self.row == np.arange(self.m)).all())
+
+    @lazy
+    def boxed(self) -> bool:
+        """Whether all bounds are finite and there is no ridge."""
+        return bool(not self.ridge.any() and np.isfinite(self.lo).all() and np.isfinite(self.hi).all())
 
     def _check(self) -> None:
         if (self.lo > self.hi).any():

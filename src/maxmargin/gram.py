@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from maxmargin import _jit
+from maxmargin._lazy import lazy
 from maxmargin._memory import LINE, aligned
 from maxmargin._threads import Threads
 from maxmargin.decision import expand
-from maxmargin.kernels import Kernel, resolve_gamma
+from maxmargin.kernels import Kernel, Points, resolve_gamma
 from maxmargin.panels import Lines
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Gram:
         self.dtype = np.dtype(np.float64 if kernel.name == "precomputed" else dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype}.")
-        self.points = kernel.lay_out(kernel.prepare(X, self.dtype, index=self.index))
+        self.points = kernel.prepare(X, self.dtype, index=self.index)
         self.n = self.points.n
         self.columns: Index = np.arange(self.n)
         self.diag: Array = kernel.diag(self.points)
@@ -129,8 +130,12 @@ class Gram:
         self.cost = kernel.cost(self.points)
         self.value_error = kernel.error(self.points, self.dtype, self.diag)
         self._lock = threading.Lock()
-        self._transposed: tuple[Array, Array] | None = None
         self._open_cache(segments)
+
+    @lazy
+    def laid_out(self) -> Points:
+        """The points in the layout that many rows are computed from."""
+        return self.kernel.lay_out(self.points)
 
     # -- the cache ---------------------------------------------------------------------------
 
@@ -191,7 +196,7 @@ class Gram:
         c0, c1 = int(self.segments[segment]), int(self.segments[segment + 1])
         A, table, slots = self.points.take(rows), self.table, self.slot[rows]
         self._spread(
-            lambda a, b: self.kernel.fill(A, self.points, c0 + a, c0 + b, table, slots),
+            lambda a, b: self.kernel.fill(A, self.laid_out, c0 + a, c0 + b, table, slots),
             c1 - c0,
             len(rows) * self.cost,
         )
@@ -254,7 +259,7 @@ class Gram:
                 return out
             A = self.points.take(idx[rest])
             self._spread(
-                lambda a, b: self.kernel.fill(A, self.points, a, b, out, rest),
+                lambda a, b: self.kernel.fill(A, self.laid_out, a, b, out, rest),
                 self.n,
                 len(rest) * self.cost,
             )
@@ -305,7 +310,7 @@ class Gram:
         tally.count(calls=len(idx) * len(out))
         if not self.holds_all:
             self._place(idx)
-        if self.points.panels is not None and len(self.segments) == 2 and columns is None:
+        if self.laid_out.panels is not None and len(self.segments) == 2 and columns is None:
             idx, coef = self._compute_and_add(out, idx, coef, tally)
         elif self.holds_all:
             self.ensure(idx, self._touched(runs), tally)
@@ -332,7 +337,7 @@ class Gram:
             return idx, coef
         rows, at = np.unique(idx[new], return_inverse=True)
         weights = np.bincount(at, weights=coef[new])
-        A, slots, table, panels = self.points.take(rows), self.slot[rows], self.table, self.points.panels
+        A, slots, table, panels = self.points.take(rows), self.slot[rows], self.table, self.laid_out.panels
         lines = Lines.of(A.X)
         self._spread(
             lambda a, b: panels.fill_and_add(lines, A.norm, a, b, table, slots, weights, out),
@@ -342,14 +347,6 @@ class Gram:
         self.valid[rows, 0] = True
         tally.count(evals=len(rows) * self.n)
         return idx[~new], coef[~new]
-
-    def transposed(self) -> tuple[Array, Array]:
-        """Scaled dense points and the transposed points, for loops that compute single rows."""
-        if self._transposed is None:
-            X = self.points.X.toarray() if self.points.sparse else self.points.X
-            scaled = X * X.dtype.type(self.kernel.slope)
-            self._transposed = scaled, np.ascontiguousarray(X.T)
-        return self._transposed
 
     def _touched(self, runs: Runs) -> list[int]:
         """Segments that the runs of columns reach into."""
@@ -384,7 +381,7 @@ class Gram:
                 for c in range(c0, c1, step):
                     e = min(c1, c + step)
                     tile = buffer[: A.n * (e - c)].reshape(A.n, e - c)
-                    self.kernel.fill(A, self.points, c, e, tile, slots, first=c)
+                    self.kernel.fill(A, self.laid_out, c, e, tile, slots, first=c)
                     target = out[o + c - c0 : o + e - c0]
                     _jit.add_rows(target, tile, slots, weights, 0, e - c)
 

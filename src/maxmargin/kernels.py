@@ -123,7 +123,9 @@ class Kernel:
             return Points(K, K.shape[0])
         sparse = _prefers_sparse(X) if like is None else like.sparse
         centre = None
-        if sparse:
+        if sparse and not sp.issparse(X):
+            X = _nonzeros(X, dtype, index)
+        elif sparse:
             X = _canonical_csr(X if index is None else X[index], dtype)
         else:
             if self.translation_invariant:
@@ -364,6 +366,19 @@ def _prefers_sparse(X: Any) -> bool:
         return bool(X.nnz < _SPARSE_BELOW * n * d)
     sample = X[:: max(1, n // 200)]
     return d >= 32 and bool(np.count_nonzero(sample) < _SPARSE_BELOW * sample.size)
+
+
+def _nonzeros(X: Any, dtype: np.dtype[Any], index: Array | None) -> Any:
+    """The rows `index` of a dense array as CSR."""
+    from maxmargin import _jit
+
+    X = np.ascontiguousarray(X)
+    index = np.arange(X.shape[0]) if index is None else index
+    indptr = _jit.count_nonzeros(X, index)
+    kind = np.int32 if max(indptr[-1], *X.shape) < 2**31 else np.int64
+    indices, data = np.empty(indptr[-1], kind), np.empty(indptr[-1], dtype)
+    _jit.copy_nonzeros(X, index, indptr, indices, data)
+    return sp.csr_array((data, indices, indptr.astype(kind)), shape=(len(index), X.shape[1]), copy=False)
 
 
 def _canonical_csr(X: Any, dtype: np.dtype[Any]) -> Any:

@@ -122,7 +122,9 @@ class OneClassSVM(OutlierMixin, BaseSVM):
         weight = self._weights(X, sample_weight)
         order = np.flatnonzero(weight > 0)
         problem = dual.one_class(len(order), self.nu, weight[order])
-        machine = Machine("all", problem, np.arange(len(order)), self._warm(problem, order))
+        machine = Machine(
+            "all", problem, np.arange(len(order)), np.zeros(1, np.intp), self._warm(problem, order)
+        )
         segments = np.array([0, len(order)])
         solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
 

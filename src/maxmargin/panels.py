@@ -1,8 +1,8 @@
 """Samples laid out in panels, and kernel rows computed from them.
 
-A panel holds 128 samples (64 in float64) feature by feature: ``values[feature, sample]``. A kernel row is one sample,
-dense or sparse, times one panel after the other, see `maxmargin._strip`. A panel of a hundred features stays
-in the first-level cache while hundreds of rows pass over it.
+A panel holds 128 samples (64 in float64) feature by feature: ``values[feature, sample]``. A kernel row is one
+sample, dense or sparse, times one panel after the other, see `maxmargin._strip`. A panel of some dozen
+features stays in the first-level cache while hundreds of rows pass over it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import REORDER, compiled
+from maxmargin._jit import REORDER, compiled, f64
 from maxmargin._memory import aligned
 from maxmargin._strip import PANEL_BYTES, rbf_strip
 
@@ -127,7 +127,10 @@ def _scatter(indptr, indices, data, dense, samples, values, places, width, d, sl
 def fill_rows(  # type: ignore[no-untyped-def]
     indptr, indices, data, dense, norm, values, norms, d, c0, c1, out, slots, first, coef, target
 ):
-    """Kernel values of all lines with the places c0:c1; with `coef`, their combination is added to `target`."""
+    """Kernel values of all lines with the places c0:c1.
+
+    With `coef` also ``target[c0:c1] += coef @ values``, panel by panel.
+    """
     width = PANEL_BYTES // norm.itemsize
     stride = out.shape[1]
     flat = out.reshape(-1)
@@ -157,39 +160,34 @@ def fill_rows(  # type: ignore[no-untyped-def]
                     for t in range(e - a):
                         row[t] = scratch[a - c + t]
             if len(coef):
-                add_tile(acc, out, slots[r0:r1], coef[r0:r1], a - first, e - first)
+                add_tile(acc, flat, slots[r0:r1] * stride + (a - first), coef[r0:r1], e - a)
                 part = target[a:e]
                 for t in range(e - a):
                     part[t] += acc[t]
 
 
 @compiled(fastmath=REORDER)
-def add_tile(acc, table, slots, coef, c0, c1):  # type: ignore[no-untyped-def]
-    """``acc[t] = sum_k coef[k] * table[slots[k], c0 + t]`` for t < c1 - c0, summed in float64."""
-    width = c1 - c0
+def add_tile(acc, flat, starts, coef, width):  # type: ignore[no-untyped-def]
+    """``acc[t] = sum_k coef[k] * flat[starts[k] + t]`` for t < width, summed in float64."""
     for t in range(width):
         acc[t] = 0.0
-    n = len(slots)
+    n = len(starts)
     k = 0
     while k + 8 <= n:
         d0, d1, d2, d3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
         d4, d5, d6, d7 = coef[k + 4], coef[k + 5], coef[k + 6], coef[k + 7]
-        r0, r1 = table[slots[k], c0:c1], table[slots[k + 1], c0:c1]
-        r2, r3 = table[slots[k + 2], c0:c1], table[slots[k + 3], c0:c1]
-        r4, r5 = table[slots[k + 4], c0:c1], table[slots[k + 5], c0:c1]
-        r6, r7 = table[slots[k + 6], c0:c1], table[slots[k + 7], c0:c1]
+        r0, r1 = flat[starts[k] :], flat[starts[k + 1] :]
+        r2, r3 = flat[starts[k + 2] :], flat[starts[k + 3] :]
+        r4, r5 = flat[starts[k + 4] :], flat[starts[k + 5] :]
+        r6, r7 = flat[starts[k + 6] :], flat[starts[k + 7] :]
         for t in range(width):
-            acc[t] += (
-                (d0 * np.float64(r0[t]) + d1 * np.float64(r1[t]))
-                + (d2 * np.float64(r2[t]) + d3 * np.float64(r3[t]))
-            ) + (
-                (d4 * np.float64(r4[t]) + d5 * np.float64(r5[t]))
-                + (d6 * np.float64(r6[t]) + d7 * np.float64(r7[t]))
+            acc[t] += ((d0 * f64(r0[t]) + d1 * f64(r1[t])) + (d2 * f64(r2[t]) + d3 * f64(r3[t]))) + (
+                (d4 * f64(r4[t]) + d5 * f64(r5[t])) + (d6 * f64(r6[t]) + d7 * f64(r7[t]))
             )
         k += 8
     while k < n:
         d0 = coef[k]
-        r0 = table[slots[k], c0:c1]
+        r0 = flat[starts[k] :]
         for t in range(width):
-            acc[t] += d0 * np.float64(r0[t])
+            acc[t] += d0 * f64(r0[t])
         k += 1

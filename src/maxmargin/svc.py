@@ -113,15 +113,14 @@ class BaseSVC(ClassifierMixin, BaseSVM):
 
     def _machine(self, pair: tuple[int, int], order: Index, segments: Index, weight: Floats) -> Machine:
         first, second = pair
-        samples = np.concatenate([np.arange(segments[k], segments[k + 1]) for k in (first, second)])
-        n_first = segments[first + 1] - segments[first]
+        samples = np.concatenate([np.arange(segments[k], segments[k + 1]) for k in pair])
         # scikit-learn's signs: the second class is positive if there are two, else the first.
-        y = np.where(np.arange(len(samples)) < n_first, 1.0, -1.0)
-        if len(self.classes_) == 2:
-            y = -y
+        sign = -1.0 if len(self.classes_) == 2 else 1.0
+        y = np.full(len(samples), sign)
+        y[segments[first + 1] - segments[first] :] = -sign
         problem = self._pair_problem(y, weight[samples])
         name = f"{self.classes_[first]} / {self.classes_[second]}"
-        return Machine(name, problem, samples, self._warm(pair, problem, order[samples]))
+        return Machine(name, problem, samples, np.array(pair), self._warm(pair, problem, order[samples]))
 
     def _warm(self, pair: tuple[int, int], problem: Dual, samples: Index) -> Floats | None:
         """The previous solution of this pair, where `warm_start` asks for it and it fits."""

@@ -111,6 +111,13 @@ class Solver(ABC):
     def advance(self, state: State) -> None:
         """Improve ``state.u`` for a while, update ``state.g`` and ``state.n_iter``."""
 
+    def small_machines(self, gram: Any, bounds: NDArray[np.intp], stop: Stop) -> Any:
+        """A quicker way to solve small problems over segments of `gram`, or None.
+
+        See `maxmargin.solvers.small.SmallMachines`.
+        """
+        return None
+
     def paper_rule(self, state: State) -> float:
         """The solver's own stopping measure, compared with ``stop.tol``."""
         raise TypeError(

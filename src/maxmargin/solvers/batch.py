@@ -8,11 +8,14 @@ that moved: rows come in batches, and are used in batches.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin.dual import Dual
-from maxmargin.solvers import on_demand
-from maxmargin.solvers.base import Solver, State
+from maxmargin.solvers.base import Solver, State, Stop
+from maxmargin.solvers.small import SmallMachines
 from maxmargin.solvers.working_set import LARGEST, WorkingSet
 
 
@@ -55,19 +58,20 @@ class Batch(Solver):
     def begin(self, state: State) -> None:
         """An empty working set and its buffers, in the precision of the rows."""
         old = state.memory.get("set")
-        if self.working_set is None and on_demand.suits(state.problem, state.gram):
-            state.memory["set"] = on_demand.OnDemand(state)
-        else:
-            new = state.memory["set"] = WorkingSet(state, self.working_set)
-            if isinstance(old, WorkingSet) and not new.whole:
-                new.enter(old.ids[old.ids >= 0])
+        new = state.memory["set"] = WorkingSet(state, self.working_set)
+        if old is not None and not new.whole:
+            new.enter(old.ids[old.ids >= 0])
         state.memory["progress"] = _Progress()
+
+    def small_machines(self, gram: Any, bounds: NDArray[np.intp], stop: Stop) -> SmallMachines | None:
+        """Small machines, each in one compiled call."""
+        return SmallMachines.over(gram, bounds, stop) if self.working_set is None else None
 
     def advance(self, state: State) -> None:
         """One outer iteration."""
-        working: WorkingSet | on_demand.OnDemand = state.memory["set"]
+        working: WorkingSet = state.memory["set"]
         fresh = 0
-        if isinstance(working, WorkingSet) and not working.whole:
+        if not working.whole:
             fresh = working.enter(working.candidates(state))
         steps, moved, delta = working.solve(state)
         working.update_gradient(state, moved, delta)

@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 def block_for(problem: Dual, gram: Any, size: int) -> Block:
     """A block for a working set of `size` places, of the quicker kind that can hold it."""
-    points = getattr(gram, "base", gram).points
+    points = getattr(gram, "base", gram).laid_out
     plain = problem.coupling.shape == (1, 1) and problem.coupling[0, 0] == 1.0 and not problem.shift
     return (PanelBlock if points.panels is not None and plain else FullBlock)(problem, gram, size)
 
@@ -126,9 +126,7 @@ class FullBlock(Block):
 
 @compiled()
 def need(rows, Q, diag, i):  # type: ignore[no-untyped-def]
-    """Make sure that row i of Q is there."""
-    if rows.valid[i]:
-        return
+    """Compute row i of Q."""
     rows.valid[i] = True
     sample = rows.samples[i]
     start, end = np.int64(rows.indptr[sample]), np.int64(rows.indptr[sample + 1])

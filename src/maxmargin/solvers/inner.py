@@ -46,7 +46,8 @@ def pair_steps(  # type: ignore[no-untyped-def]
         # j: the largest decrease (g_j - g_i)^2 / (Q_ii + Q_jj - 2 Q_ij). Loops run over slices from 0:
         # an index that might be negative would not vectorise.
         i = first[worst]
-        need(rows, Q, diag, i)
+        if not rows.valid[i]:  # asked here: a call costs as much as a quarter of a step
+            need(rows, Q, diag, i)
         row_i = Q[i]
         diag_i = diag[i]
         start, end = parts[worst], parts[worst + 1]
@@ -57,7 +58,8 @@ def pair_steps(  # type: ignore[no-untyped-def]
             gain = b * b / fmax(diag_i + some_diag[t] - two * some_row[t], tau)
             best = fmax(best, with_index(gain, t))
         j = start + index_in(best)
-        need(rows, Q, diag, j)
+        if not rows.valid[j]:
+            need(rows, Q, diag, j)
         row_j = Q[j]
         g_j = down[j]
         curvature = max(np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j]), tau)
