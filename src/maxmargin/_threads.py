@@ -8,6 +8,7 @@ the number of busy cores whatever mixture of loops and matrix products runs.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -88,6 +89,12 @@ class _SingleThreadedBlas:
                 _take_control()
             self._depth += 1
 
+    def raised(self, limit: int) -> Any:
+        """More threads for one large matrix product; nothing while several computations are inside."""
+        if limit <= 1 or self._depth != 1 or self._controller is None:
+            return contextlib.nullcontext()
+        return self._controller.limit(limits=limit, user_api="blas")
+
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._depth -= 1
@@ -157,6 +164,11 @@ class Threads:
             errors = [error for future in others if (error := future.exception()) is not None]
         if errors:
             raise errors[0]
+
+    def blas(self) -> Any:
+        """A context in which a call of BLAS or LAPACK has all threads."""
+        nested = threading.current_thread().name.startswith(_WORKER)
+        return _blas.raised(1 if nested else self.n)
 
     def split(self, n: int, smallest: int) -> list[tuple[int, int]]:
         """Cut ``range(n)`` into at most one range per thread, none shorter than `smallest`."""

@@ -180,12 +180,15 @@ class Dual:
         self.update(g, np.flatnonzero(u), u[u != 0], gram)
         return g
 
-    def update(self, g: Floats, idx: Index, delta: Floats, gram: Any) -> None:
-        """Change the gradient in place for a change `delta` of the variables `idx`."""
+    def update(self, g: Floats, idx: Index, delta: Floats, gram: Any, keep: Any = None) -> None:
+        """Change the gradient in place for a change `delta` of the variables `idx`.
+
+        `keep` marks those whose kernel rows will be wanted again, see `maxmargin.gram.Gram.add`.
+        """
         if not len(idx):
             return
         if self.plain and len(g) == gram.n:
-            gram.add(g, idx, delta)
+            gram.add(g, idx, delta, keep=keep)
             if self.shift:
                 g += self.shift * delta.sum()
         elif self.signs is not None:

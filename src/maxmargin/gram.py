@@ -139,13 +139,15 @@ class Gram:
 
     # -- the cache ---------------------------------------------------------------------------
 
-    def _open_cache(self, segments: ArrayLike | None) -> None:
+    def _open_cache(self, segments: ArrayLike | None, *, lent: bool = False) -> None:
         n = self.n
+        self.lent = lent
         given = self.kernel.name == "precomputed"
         # Long rows begin on cache lines; short ones would waste more than that is worth.
         values = LINE // self.dtype.itemsize
         self._stride = n if given or n < _LONG else -(-n // values) * values
-        self.capacity = n if given else min(n, self.cache_bytes // max(1, self._stride * self.dtype.itemsize))
+        budget = 0 if lent else self.cache_bytes
+        self.capacity = n if given else min(n, budget // max(1, self._stride * self.dtype.itemsize))
         self.holds_all = self.capacity >= n
         bounds = [0, n] if segments is None or not self.holds_all else segments
         self.segments: Index = np.asarray(bounds, dtype=np.intp)
@@ -292,22 +294,40 @@ class Gram:
         coef: ArrayLike,
         columns: Index | None = None,
         tally: Tally | None = None,
+        keep: NDArray[np.bool_] | None = None,
     ) -> None:
-        """``out += K[columns, idx] @ coef``, in float64; `columns` are all by default."""
-        tally = tally or self
-        idx = np.asarray(idx, dtype=np.intp)
-        coef = np.asarray(coef, dtype=np.float64)
-        if not len(idx):
-            return
+        """``out += K[columns, idx] @ coef``, in float64; `columns` are all by default.
+
+        `keep` marks the rows that will be wanted again: where computing a row is as quick as storing it, the
+        others are not stored.
+        """
+        rows: Index = np.asarray(idx, dtype=np.intp)
+        if len(rows):
+            self._add(out, rows, np.asarray(coef, dtype=np.float64), columns, tally or self, keep)
+
+    def _add(
+        self,
+        out: Array,
+        idx: Index,
+        coef: Array,
+        columns: Index | None,
+        tally: Tally,
+        keep: NDArray[np.bool_] | None,
+    ) -> None:
         runs = [(0, self.n, 0)] if columns is None else _runs(columns)
         if runs is None:
             assert columns is not None
             whole = np.zeros(self.n)
-            self.add(whole, idx, coef, tally=tally)
+            self._add(whole, idx, coef, None, tally, keep)
             tally.count(calls=len(idx) * (len(columns) - self.n))  # used: only these columns
             out += whole[columns]
             return
         tally.count(calls=len(idx) * len(out))
+        if keep is not None and self.laid_out.panels is not None and len(self.segments) == 2:
+            once = ~keep & ~self.valid[idx, 0]
+            if once.any():
+                self._stream(out, idx[once], coef[once], runs, tally)
+                idx, coef = idx[~once], coef[~once]
         if not self.holds_all:
             self._place(idx)
         if self.laid_out.panels is not None and len(self.segments) == 2 and columns is None:
@@ -372,8 +392,30 @@ class Gram:
 
     def _stream(self, out: Array, idx: Index, coef: Array, runs: Runs, tally: Tally) -> None:
         """Add rows that have no place in the cache: compute a tile, use it, forget it."""
+        add = self._panel_stream(out, idx, coef) or self._tile_stream(out, idx, coef)
+        for c0, c1, o in runs:
+            self._spread(
+                lambda a, b, c0=c0, o=o: add(c0 + a, c0 + b, o + a),  # type: ignore[misc]
+                c1 - c0,
+                len(idx) * self.cost,
+            )
+            tally.count(evals=len(idx) * (c1 - c0))
 
-        def work(c0: int, c1: int, o: int) -> None:
+    def _panel_stream(self, out: Array, idx: Index, coef: Array) -> Callable[[int, int, int], None] | None:
+        panels = self.laid_out.panels
+        if panels is None:
+            return None
+        A = self.points.take(idx)
+        lines = Lines.of(A.X)
+        return lambda c0, c1, o: panels.add(lines, A.norm, c0, c1, coef, out, c0 - o)
+
+    def _tile_stream(self, out: Array, idx: Index, coef: Array) -> Callable[[int, int, int], None]:
+        parts = [
+            (self.points.take(idx[s : s + _STREAM_ROWS]), coef[s : s + _STREAM_ROWS])
+            for s in range(0, len(idx), _STREAM_ROWS)
+        ]
+
+        def add(c0: int, c1: int, o: int) -> None:
             step = 2048
             buffer = aligned(min(len(idx), _STREAM_ROWS) * step, self.dtype)
             for A, weights in parts:
@@ -381,21 +423,11 @@ class Gram:
                 for c in range(c0, c1, step):
                     e = min(c1, c + step)
                     tile = buffer[: A.n * (e - c)].reshape(A.n, e - c)
-                    self.kernel.fill(A, self.laid_out, c, e, tile, slots, first=c)
+                    self.kernel.fill(A, self.points, c, e, tile, slots, first=c)
                     target = out[o + c - c0 : o + e - c0]
                     _jit.add_rows(target, tile, slots, weights, 0, e - c)
 
-        parts = [
-            (self.points.take(idx[s : s + _STREAM_ROWS]), coef[s : s + _STREAM_ROWS])
-            for s in range(0, len(idx), _STREAM_ROWS)
-        ]
-        for c0, c1, o in runs:
-            self._spread(
-                lambda a, b, c0=c0, o=o: work(c0 + a, c0 + b, o + a),  # type: ignore[misc]
-                c1 - c0,
-                len(idx) * self.cost,
-            )
-            tally.count(evals=len(idx) * (c1 - c0))
+        return add
 
     # -- relatives ---------------------------------------------------------------------------
 
@@ -412,6 +444,25 @@ class Gram:
 
             return View(self, index)
         return self._relative(self.dtype, index, cache_bytes)
+
+    def part(self, index: Index) -> Gram:
+        """Rows and columns `index` with a cache of their own, in what this one's budget leaves free.
+
+        If that is not enough for all of them, this cache is emptied and its budget lent, until `reopen`.
+        """
+        row = self._stride * self.dtype.itemsize
+        held = np.count_nonzero(self.valid.any(axis=1))
+        spare = self.cache_bytes - int(held) * row
+        need = len(index) ** 2 * self.dtype.itemsize
+        if spare < need:
+            self._open_cache(None, lent=True)
+            spare = self.cache_bytes
+        return self._relative(self.dtype, index, min(spare, need))
+
+    def reopen(self) -> None:
+        """Take back a budget that was lent to a `part`."""
+        if self.lent:
+            self._open_cache(None)
 
     def double(self, cache_bytes: int | None = None) -> Gram:
         """The same matrix with float64 rows.

@@ -107,6 +107,12 @@ class Panels:
         """`fill` rows of a table, and ``target[c0:c1] += coef @ rows`` while they are at hand."""
         fill_rows(*lines, norm, self.values, self.norm, self.d, c0, c1, table, slots, 0, coef, target)
 
+    def add(
+        self, lines: Lines, norm: Array, c0: int, c1: int, coef: Array, target: Array, first: int
+    ) -> None:
+        """``target[c0 - first : c1 - first] += coef @ rows``, for rows that are not kept."""
+        add_rows(*lines, norm, self.values, self.norm, self.d, c0, c1, coef, target, first)
+
 
 def width_of(dtype: Any) -> int:
     """Samples in a panel."""
@@ -164,6 +170,32 @@ def fill_rows(  # type: ignore[no-untyped-def]
                 part = target[a:e]
                 for t in range(e - a):
                     part[t] += acc[t]
+
+
+@compiled(fastmath=REORDER)
+def add_rows(  # type: ignore[no-untyped-def]
+    indptr, indices, data, dense, norm, values, norms, d, c0, c1, coef, target, first
+):
+    """``target[c - first] += sum_r coef[r] k(line r, place c)`` for c0 <= c < c1; no value is kept."""
+    width = PANEL_BYTES // norm.itemsize
+    tile = np.empty(_ROWS * width + 16, norm.dtype)
+    tile = tile[-(tile.ctypes.data // norm.itemsize) % 16 :]  # on a cache line
+    starts = np.arange(_ROWS) * width
+    acc = np.empty(width, np.float64)
+    for r0 in range(0, len(norm), _ROWS):
+        r1 = min(len(norm), r0 + _ROWS)
+        for panel in range(c0 // width, (c1 + width - 1) // width):
+            c = panel * width
+            for r in range(r0, r1):
+                start, end = np.int64(indptr[r]), np.int64(indptr[r + 1])
+                i = np.int64(0) if dense else start
+                at = (r - r0) * width
+                rbf_strip(indices, i, data, start, end - start, values, c * d, norms, c, norm[r], tile, at)
+            add_tile(acc, tile, starts[: r1 - r0], coef[r0:r1], width)
+            a, e = max(c, c0), min(c + width, c1)
+            part = target[a - first : e - first]
+            for t in range(e - a):
+                part[t] += acc[a - c + t]
 
 
 @compiled(fastmath=REORDER)

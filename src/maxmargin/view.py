@@ -57,7 +57,7 @@ class View:
             own[np.asarray(rows, dtype=np.intp)], own[np.asarray(columns, dtype=np.intp)], tally=self
         )
 
-    def add(self, out: Array, idx: ArrayLike, coef: ArrayLike) -> None:
+    def add(self, out: Array, idx: ArrayLike, coef: ArrayLike, keep: object = None) -> None:
         """See `Gram.add`."""
         self.base.add(out, self.columns[np.asarray(idx, dtype=np.intp)], coef, self.columns, tally=self)
 

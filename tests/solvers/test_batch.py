@@ -17,7 +17,7 @@ def test_impossible_working_set_is_refused(size):
 
 
 def test_repr_says_the_size_of_the_working_set():
-    assert repr(Batch(working_set=64)) == "Batch(working_set=64)"
+    assert repr(Batch(working_set=64)) == "Batch(working_set=64, finish='auto')"
 
 
 @few_groups

@@ -118,6 +118,10 @@ class Solver(ABC):
         """
         return None
 
+    def settle(self, state: State) -> bool:
+        """Bring ``state.g`` up to date for all variables; whether anything had been put off."""
+        return False
+
     def paper_rule(self, state: State) -> float:
         """The solver's own stopping measure, compared with ``stop.tol``."""
         raise TypeError(
@@ -195,11 +199,16 @@ class Solver(ABC):
                 n_iter=state.n_iter,
                 seconds=time.perf_counter() - began,
                 violation=violation,
-                objective=problem.objective(state.u, state.g),
+                objective=state.objective(),
                 n_support=int(np.count_nonzero(state.u)),
                 n_kernel_evals=state.gram.n_evals - evals,
                 n_kernel_calls=state.gram.n_calls - calls,
             )
+            over = self._over(state, record, interrupt)
+            state.target = stop.tol / scale - 2 * state.noise
+            if (over or state.stuck or self._reached(state, violation, scale)) and self.settle(state):
+                state.stuck = False
+                continue
             trace.add(record)
             status = self._status(state, record, scale, precision)
             if callback is not None and callback(record) and status is None:
@@ -246,7 +255,15 @@ class Solver(ABC):
             if not precision.raise_():
                 return Status.STALLED
             state.stuck = False
-        if record.n_iter >= stop.iterations(problem.m):
+        return self._over(state, record)
+
+    @staticmethod
+    def _over(state: State, record: Record, interrupt: Interrupt | None = None) -> Status | None:
+        """Whether a budget is used up."""
+        stop = state.stop
+        if interrupt is not None and interrupt.pulled:
+            return Status.INTERRUPTED
+        if record.n_iter >= stop.iterations(state.problem.m):
             return Status.MAX_ITER
         if stop.max_time is not None and record.seconds >= stop.max_time:
             return Status.MAX_TIME

@@ -8,6 +8,7 @@ that moved: rows come in batches, and are used in batches.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver, State, Stop
+from maxmargin.solvers.finish import NewtonFinish
+from maxmargin.solvers.focus import Focus
 from maxmargin.solvers.small import SmallMachines
 from maxmargin.solvers.working_set import LARGEST, WorkingSet
 
@@ -25,7 +28,10 @@ class Batch(Solver):
     Parameters
     ----------
     working_set : int, optional
-        Size of the working set, at most 2,048; by default 1,024, for 30,000 variables and more 2,048.
+        Size of the working set, at most 2,048; by default 1,024, for 10,000 variables and more 2,048.
+    finish : {"auto", "newton", None}
+        Newton steps on the free variables, see `maxmargin.solvers.finish`: when they pay, whenever it is
+        nearly known which variables are free, or never.
 
     Examples
     --------
@@ -43,13 +49,15 @@ class Batch(Solver):
     name = "batch"
     about = "two-level decomposition, second-order SMO inside (the default)"
 
-    def __init__(self, working_set: int | None = None) -> None:
+    def __init__(self, working_set: int | None = None, finish: str | None = "auto") -> None:
         if working_set is not None and not 2 <= working_set <= LARGEST:
             raise ValueError(f"working_set must be between 2 and {LARGEST}, got {working_set!r}.")
-        self.working_set = working_set
+        if finish not in ("auto", "newton", None):
+            raise ValueError(f"finish must be 'auto', 'newton' or None, got {finish!r}.")
+        self.working_set, self.finish = working_set, finish
 
     def __repr__(self) -> str:
-        return f"Batch(working_set={self.working_set})"
+        return f"Batch(working_set={self.working_set}, finish={self.finish!r})"
 
     def accepts(self, problem: Dual) -> bool:
         """Any problem whose groups find a place in the working set."""
@@ -62,6 +70,7 @@ class Batch(Solver):
         if old is not None and not new.whole:
             new.enter(old.ids[old.ids >= 0])
         state.memory["progress"] = _Progress()
+        state.memory.setdefault("finish", NewtonFinish())
 
     def small_machines(self, gram: Any, bounds: NDArray[np.intp], stop: Stop) -> SmallMachines | None:
         """Small machines, each in one compiled call."""
@@ -71,12 +80,60 @@ class Batch(Solver):
         """One outer iteration."""
         working: WorkingSet = state.memory["set"]
         fresh = 0
+        if self._finish(state):
+            return
         if not working.whole:
+            self._refocus(state, working)
             fresh = working.enter(working.candidates(state))
         steps, moved, delta = working.solve(state)
-        working.update_gradient(state, moved, delta)
+        focus: Focus | None = state.memory.get("focus")
+        working.take_step(state, moved, delta, focus)
         state.n_iter += max(steps, 1)
         state.stuck = state.memory["progress"].stuck(state, steps, fresh)
+
+    def _finish(self, state: State) -> bool:
+        """A Newton step, if it is time for one."""
+        progress: _Progress = state.memory["progress"]
+        finish: NewtonFinish = state.memory["finish"]
+        if self.finish is None:
+            return False
+        if not finish.settled(state) or progress.since_finish < 5:
+            return False
+        if self.finish == "auto" and not finish.pays(state, progress.left(state.target) * progress.pace):
+            return False
+        focus: Focus | None = state.memory.get("focus")
+
+        def product(idx: NDArray[np.intp], d: NDArray[np.float64]) -> NDArray[np.float64]:
+            change = np.zeros(state.problem.m)
+            if focus is None:
+                state.problem.update(change, idx, d, state.gram)
+            else:
+                focus.update(change, idx, d, state)
+            return change
+
+        progress.since_finish = 0
+        state.n_iter += 1
+        return finish.step(state, product)
+
+    def settle(self, state: State) -> bool:
+        """Tell the variables that were left behind."""
+        if state.memory.pop("focus", None) is None:
+            return False
+        Focus.settle(state)
+        state.memory["set"].watch(None)
+        return True
+
+    def _refocus(self, state: State, working: WorkingSet) -> None:
+        focus = state.memory.get("focus")
+        if focus is not None:
+            if np.max(state.most - state.least) > focus.until:
+                return
+            self.settle(state)
+            state.least, state.most = state.problem.extremes(state.u, state.g)
+        focus = Focus.on(state, state.memory["progress"].left(state.target))
+        if focus is not None:
+            state.memory["focus"] = focus
+            working.watch(focus.watched)
 
 
 class _Progress:
@@ -87,13 +144,29 @@ class _Progress:
     def __init__(self) -> None:
         self.violation = self.objective = np.inf
         self.idle = 0
+        self.recent: list[float] = []
+        self.since_finish = 0
+        self.pace = 0.0
+        self.clock = time.perf_counter()
+
+    def left(self, target: float) -> float:
+        """Iterations to the target, at the better pace of the last four and the last eight."""
+        if len(self.recent) < 9 or not target > 0:
+            return 0.0
+        pace = max(np.log(self.recent[-1 - k] / self.recent[-1]) / k for k in (4, 8))
+        return float(np.log(max(1.0, self.recent[-1] / target)) / max(pace, 0.01))
 
     def stuck(self, state: State, steps: int, fresh: int) -> bool:
         """Whether nothing moved, or nothing improved for many iterations."""
+        now = time.perf_counter()
+        self.pace, self.clock = 0.7 * self.pace + 0.3 * (now - self.clock), now
+        self.since_finish += 1
         if steps == 0 and fresh == 0:
             return True
         violation = float(np.max(state.most - state.least))
-        objective = state.problem.objective(state.u, state.g)
+        if violation > 0:
+            self.recent = [*self.recent[-8:], violation]
+        objective = state.objective()
         better = objective < self.objective - 1e-13 * abs(self.objective)
         if violation < 0.99 * self.violation or better or not np.isfinite(self.objective):
             self.idle = 0

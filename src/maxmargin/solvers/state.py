@@ -55,6 +55,15 @@ class Stop:
         return max(10_000_000, 100 * m) if self.max_iter is None else self.max_iter
 
 
+@dataclass(frozen=True)
+class Anchor:
+    """A point whose gradient is known for all variables."""
+
+    u: Floats
+    g: Floats
+    objective: float
+
+
 @dataclass
 class State:
     """What a solver works on between checkpoints.
@@ -63,7 +72,8 @@ class State:
     checkpoints; `least` and `most` are the groups' extremes there (see `Dual.extremes`). `noise` is
     the measured error of the entries of `g`, `target` the violation to reach in the problem's own
     scaling, `left` what remains of the budget of iterations. A solver keeps what else it needs in
-    `memory` and sets `stuck` when it cannot improve u in the precision of its rows.
+    `memory` and sets `stuck` when it cannot improve u in the precision of its rows. While `anchor` is set,
+    `g` holds for some of the variables only, among them all that have moved since then.
     """
 
     problem: Dual
@@ -79,3 +89,11 @@ class State:
     most: Floats = field(default_factory=lambda: np.empty(0))
     stuck: bool = False
     memory: dict[str, Any] = field(default_factory=dict)
+    anchor: Anchor | None = None
+
+    def objective(self) -> float:
+        """f(u)."""
+        if self.anchor is None:
+            return self.problem.objective(self.u, self.g)
+        # f is quadratic: its change is the step times the mean of the two gradients.
+        return self.anchor.objective + 0.5 * float((self.u - self.anchor.u) @ (self.g + self.anchor.g))

@@ -13,9 +13,11 @@ from maxmargin import _jit
 from maxmargin._jit import compiled
 from maxmargin._memory import aligned
 from maxmargin.solvers.block import block_for
+from maxmargin.solvers.focus import Focus
 from maxmargin.solvers.inner import pair_steps
 from maxmargin.solvers.state import State
 
+_EMPTY, _BOUND, _FREE = range(3)
 LARGEST = 1 << _jit.INDEX_BITS
 # Multiplications that the whole matrix of a problem may cost to be taken at once (some 3 ms).
 _AT_ONCE = 60_000_000
@@ -31,7 +33,7 @@ class WorkingSet:
         if size is None:
             # A small problem is solved at once, if its whole matrix costs less than a few outer iterations.
             self.whole = m <= LARGEST and m * m * gram.cost <= _AT_ONCE
-            size = 2048 if m >= 30_000 else 1024
+            size = 2048 if m >= 10_000 else 1024
         else:
             self.whole = m <= size
         counts = np.bincount(problem.group, minlength=groups)
@@ -43,7 +45,7 @@ class WorkingSet:
         self.ids = np.full(q, -1, np.intp)
         self.since = np.zeros(q, np.int64)
         self.inside = np.zeros(m, np.bool_)
-        self.most_new = max(1, q // 8)
+        self.most_new = max(1, q // 6)
         self.clock = 0
         dtype = gram.dtype
         self.block = block_for(problem, gram, q)
@@ -94,7 +96,7 @@ class WorkingSet:
         """0 for empty places, 1 for members at a bound, 2 for free ones."""
         ids = self.ids[places]
         free = (self.u[ids] > self.problem.lo[ids]) & (self.u[ids] < self.problem.hi[ids])
-        return np.where(ids < 0, 0, np.where(free, 2, 1))
+        return np.where(ids < 0, _EMPTY, np.where(free, _FREE, _BOUND))
 
     def solve(self, state: State) -> tuple[int, NDArray[np.intp], NDArray[np.float64]]:
         """Solve the inner problem; returns the steps taken, the places that moved and by how much."""
@@ -120,8 +122,17 @@ class WorkingSet:
         moved = np.flatnonzero(delta)
         return steps, moved, delta[moved]
 
-    def update_gradient(self, state: State, moved: NDArray[np.intp], delta: NDArray[np.float64]) -> None:
-        """Take the step and bring the gradient of all variables up to date."""
+    def watch(self, watched: NDArray[np.intp] | None) -> None:
+        """Choose new members among these variables only; None for all."""
+        self.inside[:] = watched is not None
+        if watched is not None:
+            self.inside[watched] = False
+        self.inside[self.ids[self.ids >= 0]] = True
+
+    def take_step(
+        self, state: State, moved: NDArray[np.intp], delta: NDArray[np.float64], focus: Focus | None
+    ) -> None:
+        """Move the members and bring the gradient up to date."""
         members = self.ids[moved]
         state.u[members] += delta
         # The sum may round past the bound that the inner solver hit exactly.
@@ -130,8 +141,10 @@ class WorkingSet:
             change = np.zeros(len(self.ids))
             _jit.add_rows(change, self.block.Q, moved, delta, 0, len(self.ids))
             state.g[self.ids] += change
+        elif focus is not None:
+            focus.update(state.g, members, delta, state)
         else:
-            self.problem.update(state.g, members, delta, self.gram)
+            self.problem.update(state.g, members, delta, self.gram, self._keep(moved) == _FREE)
 
 
 @compiled()
