@@ -342,7 +342,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         source, dtype = self.support_vectors_, X.dtype
         kept = self._prepared.get("vectors")
         if kept is None or kept[0] is not source or kept[1] != (kernel, dtype):
-            kept = (source, (kernel, dtype), kernel.prepare(source, dtype))
+            kept = (source, (kernel, dtype), kernel.lay_out(kernel.prepare(source, dtype)))
             self._prepared["vectors"] = kept
         return kept[2]
 

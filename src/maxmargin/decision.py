@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,17 +55,26 @@ def expand(
     n = _num_samples(X)
     out = np.zeros((len(classes) - 1, n, len(coef)))
     dtype = np.dtype(np.float64) if callable(kernel.name) else vectors.X.dtype
-    weights = coef.T.astype(dtype)
+    weights = coef.T.astype(dtype, copy=False)
+    ends = [int(c) for c in classes]
 
     def work(start: int) -> None:
         stop = min(n, start + _ROWS)
         part = X[start:stop] if hasattr(X, "dtype") else _safe_indexing(X, slice(start, stop))
         A = kernel.prepare(part, dtype, like=vectors)
         rows = np.arange(stop - start)
-        buffer = np.empty((stop - start) * min(_COLUMNS, max(1, vectors.n)), dtype)
-        for c in range(len(classes) - 1):
-            for a in range(classes[c], classes[c + 1], _COLUMNS):
-                e = min(classes[c + 1], a + _COLUMNS)
+        # Few samples: one tile for all classes, so that a single sample does not pay for many calls.
+        whole = len(rows) * vectors.n <= _ROWS * _COLUMNS
+        buffer = np.empty(len(rows) * (vectors.n if whole else min(_COLUMNS, vectors.n)), dtype)
+        if whole:
+            tile = buffer.reshape(len(rows), vectors.n)
+            kernel.fill(A, vectors, 0, vectors.n, tile, rows)
+        for c, (first, last) in enumerate(pairwise(ends)):
+            if whole:
+                np.matmul(tile[:, first:last], weights[first:last], out=out[c, start:stop])
+                continue
+            for a in range(first, last, _COLUMNS):
+                e = min(last, a + _COLUMNS)
                 K = buffer[: len(rows) * (e - a)].reshape(len(rows), e - a)
                 kernel.fill(A, vectors, a, e, K, rows, first=a)
                 out[c, start:stop] += K @ weights[a:e]

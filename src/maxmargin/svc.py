@@ -211,11 +211,9 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         if len(self.classes_) == 2:
             return self._expand(X, self._dense_coef, [len(self.support_)])[0] + self.intercept_
         parts = self._expand(X, self._dense_coef, self._n_support)
-        columns = [
-            parts[a, :, b - 1] + parts[b, :, a] + self.intercept_[p]
-            for p, (a, b) in enumerate(combinations(range(len(self.classes_)), 2))
-        ]
-        return np.column_stack(columns)
+        from maxmargin._votes import pair_values  # compiled: not at import
+
+        return np.asarray(pair_values(parts, self.intercept_))
 
     def decision_function(self, X: Any) -> Floats:
         """Evaluate the decision function.
@@ -259,12 +257,9 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         values = self._pair_values(X)
         if k == 2:
             return self.classes_[(values.ravel() >= 0).astype(np.intp)]
-        votes = np.zeros((len(values), k), dtype=np.intp)
-        for p, (a, b) in enumerate(combinations(range(k), 2)):
-            won = values[:, p] > 0
-            votes[:, a] += won
-            votes[:, b] += ~won
-        return self.classes_[np.argmax(votes, axis=1)]
+        from maxmargin._votes import winners  # compiled: not at import
+
+        return self.classes_[winners(np.ascontiguousarray(values), k)]
 
 
 def _hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:

@@ -150,10 +150,11 @@ class _Progress:
         self.clock = time.perf_counter()
 
     def left(self, target: float) -> float:
-        """Iterations to the target, at the better pace of the last four and the last eight."""
+        """Iterations to the target, at the best pace of the last four, eight, sixteen and thirty-two."""
         if len(self.recent) < 9 or not target > 0:
             return 0.0
-        pace = max(np.log(self.recent[-1 - k] / self.recent[-1]) / k for k in (4, 8))
+        spans = [k for k in (4, 8, 16, 32) if k < len(self.recent)]
+        pace = max(np.log(self.recent[-1 - k] / self.recent[-1]) / k for k in spans)
         return float(np.log(max(1.0, self.recent[-1] / target)) / max(pace, 0.01))
 
     def stuck(self, state: State, steps: int, fresh: int) -> bool:
@@ -165,7 +166,7 @@ class _Progress:
             return True
         violation = float(np.max(state.most - state.least))
         if violation > 0:
-            self.recent = [*self.recent[-8:], violation]
+            self.recent = [*self.recent[-32:], violation]
         objective = state.objective()
         better = objective < self.objective - 1e-13 * abs(self.objective)
         if violation < 0.99 * self.violation or better or not np.isfinite(self.objective):
