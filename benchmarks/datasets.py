@@ -59,6 +59,29 @@ def synthetic(n: int, d: int = 20, seed: int = 0) -> Data:
     return Data(X[:n], y[:n], X[n:], y[n:])
 
 
+def covtype_like(n: int, seed: int = 0) -> Data:
+    """Two classes like those of covtype: ten measurements in [0, 1], and one-hot groups of 4 and 40.
+
+    The label follows the measurements within regions of the second group, with 4 % of noise.
+    """
+    rng = np.random.default_rng(seed)
+    total = n + 2000
+    height = rng.beta(3.0, 2.0, size=total)
+    area = np.minimum(3, (4 * np.clip(height + 0.25 * rng.normal(size=total), 0, 0.999)).astype(int).clip(0))
+    soil = (40 * np.clip(height + 0.12 * rng.normal(size=total), 0, 0.999)).astype(int)
+    others = np.clip(0.5 + 0.2 * rng.normal(size=(total, 9)) + 0.15 * (height[:, None] - 0.5), 0, 1)
+    tilt = np.random.default_rng(1).normal(size=(40, 9))
+    score = np.sin(9 * height) + 0.6 * np.einsum("ij,ij->i", others - 0.5, tilt[soil]) + 0.3 * (area - 1.5)
+    y = (score > np.median(score)).astype(int)
+    flip = rng.random(total) < 0.04
+    y[flip] = 1 - y[flip]
+    X = np.zeros((total, 54))
+    X[:, 0], X[:, 1:10] = height, others
+    X[np.arange(total), 10 + area] = 1.0
+    X[np.arange(total), 14 + soil] = 1.0
+    return Data(X[:n], y[:n], X[n:], y[n:])
+
+
 def available(name: str) -> bool:
     """Whether `load` would find the data set."""
     try:

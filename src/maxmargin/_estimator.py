@@ -194,24 +194,19 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             segments=segments if many else None,
             n_jobs=self.n_jobs,
         )
-        stop = Stop(
-            tol=self.tol,
-            max_iter=None if self.max_iter == -1 else self.max_iter,
-            max_time=None,
-        )
+        stop = Stop(tol=self.tol, max_iter=None if self.max_iter == -1 else self.max_iter, max_time=None)
         watched = context is not None or self.verbose
-        quick = None if watched else solver.small_machines(gram, segments, stop)
-        if quick is not None:
-            work = sum(len(machine.samples) for machine in machines) * _SMALL_STEPS * gram.cost
-        else:
-            # These spend their time in the interpreter, where threads only wait for each other.
-            work = max(len(machine.samples) for machine in machines) ** 2 * gram.cost
+        problems = [machine.problem for machine in machines]
+        quick = None if watched else solver.small_machines(gram, segments, problems, stop)
+        sizes = [problem.m for problem in problems]
+        # Without `quick`, small machines spend their time in the interpreter, where threads only wait.
+        work = (sum(sizes) * _SMALL_STEPS if quick is not None else max(sizes) ** 2) * gram.cost
         side_by_side = many and context is None and not callable(self.kernel) and work > _WORTH_A_TEAM
         if side_by_side:
             gram.threads = Threads(1)
+        team_size = effective_n_jobs(self.n_jobs) if side_by_side else 1
         deadline = None if self.max_time is None else time.perf_counter() + self.max_time
         found: dict[int, Solution] = {}
-        share = gram.cache_bytes // (effective_n_jobs(self.n_jobs) if side_by_side else 1)
         with ExitStack() as stack:
             stack.enter_context(gram.threads)
             interrupt = stack.enter_context(watch_interrupt())
@@ -220,15 +215,20 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             def run(k: int) -> None:
                 machine = machines[k]
                 warm = machine.warm
+                budget = gram.cache_bytes
                 late = interrupt.pulled or (deadline is not None and time.perf_counter() > deadline)
                 if quick is not None and not late:
                     done = quick.solve(machine.problem, machine.samples, machine.segments, warm)
                     if isinstance(done, Solution):
                         found[k] = done
                         return
-                    warm = warm if done is None else done
-                whole = len(machine.samples) == gram.n
-                rows = gram if whole else gram.view(machine.samples, cache_bytes=share)
+                    warm = done
+                    budget = max(0, budget - quick.bytes_used)
+                rows: Any = gram
+                if many:
+                    rows = gram.view(machine.samples, cache_bytes=budget // team_size)
+                elif quick is not None:
+                    rows = gram.view(gram.columns, cache_bytes=budget)
                 found[k] = solver.solve(
                     machine.problem,
                     rows,

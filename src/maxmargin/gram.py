@@ -455,12 +455,16 @@ class Gram:
         spare = self.cache_bytes - int(held) * row
         need = len(index) ** 2 * self.dtype.itemsize
         if spare < need:
-            self._open_cache(None, lent=True)
+            self.lend()
             spare = self.cache_bytes
         return self._relative(self.dtype, index, min(spare, need))
 
+    def lend(self) -> None:
+        """Empty the cache and do without it, while something else uses its budget; until `reopen`."""
+        self._open_cache(None, lent=True)
+
     def reopen(self) -> None:
-        """Take back a budget that was lent to a `part`."""
+        """Take back a budget that was lent."""
         if self.lent:
             self._open_cache(None)
 

@@ -27,7 +27,7 @@ def problem_on(X, kind="c_svc", seed=0):
 
 def solve(problem, gram, bounds=None, touched=ALL, samples=None, warm=None, stop=None):
     bounds = np.array([0, gram.n]) if bounds is None else bounds
-    machines = SmallMachines.over(gram, bounds, stop or Stop())
+    machines = SmallMachines.over(gram, bounds, [problem], stop or Stop())
     samples = np.arange(gram.n) if samples is None else samples
     return None if machines is None else machines.solve(problem, samples, touched, warm)
 
@@ -78,7 +78,7 @@ def test_class_pairs_share_the_parts_of_their_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 5))
     gram = Gram(X, gamma=0.5, dtype="float64")
-    machines = SmallMachines.over(gram, np.array([0, 30, 60, 90]), Stop(1e-8))
+    machines = SmallMachines.over(gram, np.array([0, 30, 60, 90]), [], Stop(1e-8))
     total = 0
     for a, b in ((0, 1), (0, 2), (1, 2), (0, 1)):
         samples = np.r_[30 * a : 30 * a + 30, 30 * b : 30 * b + 30]
@@ -98,7 +98,7 @@ def test_pairs_in_several_threads_are_those_of_one():
     pairs = [np.array(pair) for pair in combinations(range(6), 2)]
 
     def run(threads):
-        machines = SmallMachines.over(Gram(X[order], gamma=0.5), bounds, Stop(1e-3))
+        machines = SmallMachines.over(Gram(X[order], gamma=0.5), bounds, [], Stop(1e-3))
 
         def one(pair):
             parts = [np.arange(bounds[k], bounds[k + 1]) for k in pair]
@@ -119,7 +119,9 @@ def test_pairs_in_several_threads_are_those_of_one():
 )
 def test_other_kernels_budgets_and_criteria_are_left_alone(change, stop):
     X = np.random.default_rng(0).normal(size=(50, 3))
-    assert SmallMachines.over(Gram(X, **{"gamma": 0.5, **change}), np.array([0, 50]), stop) is None
+    gram = Gram(X, **{"gamma": 0.5, **change})
+    assert SmallMachines.over(gram, np.array([0, 50]), [problem_on(X)], stop) is None
+    assert not gram.lent
 
 
 def test_large_and_several_group_problems_are_left_alone():

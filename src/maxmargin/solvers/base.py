@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -111,7 +111,9 @@ class Solver(ABC):
     def advance(self, state: State) -> None:
         """Improve ``state.u`` for a while, update ``state.g`` and ``state.n_iter``."""
 
-    def small_machines(self, gram: Any, bounds: NDArray[np.intp], stop: Stop) -> Any:
+    def small_machines(
+        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop
+    ) -> Any:
         """A quicker way to solve small problems over segments of `gram`, or None.
 
         See `maxmargin.solvers.small.SmallMachines`.
@@ -190,6 +192,7 @@ class Solver(ABC):
         self.begin(state)
         precision = Precision(state)
         trace = _Trace()
+        asked = False  # by a callback, to end
         while True:
             state.least, state.most = problem.extremes(state.u, state.g)
             scale = problem.tolerance_scale(state.u, state.g)
@@ -204,16 +207,19 @@ class Solver(ABC):
                 n_kernel_evals=state.gram.n_evals - evals,
                 n_kernel_calls=state.gram.n_calls - calls,
             )
-            over = self._over(state, record, interrupt)
             state.target = stop.tol / scale - 2 * state.noise
-            if (over or state.stuck or self._reached(state, violation, scale)) and self.settle(state):
+            reached = self._reached(state, violation, scale)
+            ending = asked or interrupt.pulled or self._used_up(state, record) is not None
+            if (reached or ending or state.stuck) and self.settle(state):
                 state.stuck = False
-                continue
+                continue  # look again, with nothing put off
             trace.add(record)
-            status = self._status(state, record, scale, precision)
-            if callback is not None and callback(record) and status is None:
-                status = Status.INTERRUPTED
-            if status is None and interrupt.pulled:
+            status = self._status(state, record, scale, precision, reached)
+            if callback is not None and not asked:
+                asked = bool(callback(record))
+            if status is None and (asked or interrupt.pulled):
+                if self.settle(state):
+                    continue
                 status = Status.INTERRUPTED
             if status is not None:
                 break
@@ -238,11 +244,12 @@ class Solver(ABC):
             gradient=state.g,
         )
 
-    def _status(self, state: State, record: Record, scale: float, precision: Precision) -> Status | None:
+    def _status(
+        self, state: State, record: Record, scale: float, precision: Precision, reached: bool
+    ) -> Status | None:
         """Whether to end here, and how."""
-        problem, stop = state.problem, state.stop
-        state.target = stop.tol / scale - 2 * state.noise
-        if self._reached(state, record.violation, scale):
+        problem = state.problem
+        if reached:
             if precision.confirmed(self._reached, scale):
                 return Status.SOLVED
             if precision.hopeless:
@@ -255,14 +262,12 @@ class Solver(ABC):
             if not precision.raise_():
                 return Status.STALLED
             state.stuck = False
-        return self._over(state, record)
+        return self._used_up(state, record)
 
     @staticmethod
-    def _over(state: State, record: Record, interrupt: Interrupt | None = None) -> Status | None:
-        """Whether a budget is used up."""
+    def _used_up(state: State, record: Record) -> Status | None:
+        """Which budget is used up."""
         stop = state.stop
-        if interrupt is not None and interrupt.pulled:
-            return Status.INTERRUPTED
         if record.n_iter >= stop.iterations(state.problem.m):
             return Status.MAX_ITER
         if stop.max_time is not None and record.seconds >= stop.max_time:

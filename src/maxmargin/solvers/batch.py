@@ -9,6 +9,7 @@ that moved: rows come in batches, and are used in batches.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,11 @@ class Batch(Solver):
         state.memory["progress"] = _Progress()
         state.memory.setdefault("finish", NewtonFinish())
 
-    def small_machines(self, gram: Any, bounds: NDArray[np.intp], stop: Stop) -> SmallMachines | None:
+    def small_machines(
+        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop
+    ) -> SmallMachines | None:
         """Small machines, each in one compiled call."""
-        return SmallMachines.over(gram, bounds, stop) if self.working_set is None else None
+        return SmallMachines.over(gram, bounds, problems, stop) if self.working_set is None else None
 
     def advance(self, state: State) -> None:
         """One outer iteration."""
@@ -121,6 +124,8 @@ class Batch(Solver):
             return False
         Focus.settle(state)
         state.memory["set"].watch(None)
+        # Where nothing moved, another focus would not move it either.
+        state.memory["wide"] = state.memory.get("wide", False) or state.stuck
         return True
 
     def _refocus(self, state: State, working: WorkingSet) -> None:
@@ -130,6 +135,8 @@ class Batch(Solver):
                 return
             self.settle(state)
             state.least, state.most = state.problem.extremes(state.u, state.g)
+        if state.memory.get("wide"):
+            return
         focus = Focus.on(state, state.memory["progress"].left(state.target))
         if focus is not None:
             state.memory["focus"] = focus

@@ -28,8 +28,8 @@ from maxmargin.solvers.state import State
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Fewer free variables than this are no matter for matrices, more take too long.
-_FEWEST, _MOST = 16, 8192
+# Fewer free variables than this are no matter for matrices; more take too long, or a larger matrix.
+_FEWEST, _MOST, _LARGEST_MATRIX = 16, 8192, 1 << 28
 # Share of the free variables that may come or go in an iteration when Newton's method begins to make sense.
 _CHANGING = 0.015
 # Rounds in which variables are taken to their bounds.
@@ -60,7 +60,8 @@ class NewtonFinish:
         k = int(np.count_nonzero(mask))
         changed = np.count_nonzero(mask ^ self._before) if len(self._before) else k
         self._before = mask
-        if not _FEWEST <= k <= _MOST or changed > _CHANGING * k:
+        small = k <= _MOST and k * k * state.gram.dtype.itemsize <= _LARGEST_MATRIX
+        if k < _FEWEST or not small or changed > _CHANGING * k:
             return False
         return len(self._movable(state)) - k <= _CHANGING * k
 
@@ -87,8 +88,11 @@ class NewtonFinish:
         """Take a step, if it lowers the objective; ``product(idx, d)`` gives Q d for all variables."""
         began = time.perf_counter()
         free = self._movable(state)
-        with state.gram.threads.blas():
-            d = self._direction(state, free)
+        try:
+            with state.gram.threads.blas():
+                d = self._direction(state, free)
+        except np.linalg.LinAlgError:  # not positive definite, or nearly so
+            d = None
         better = d is not None and float(state.g[free] @ d) < 0
         if better and d is not None:
             change = product(free, d)
@@ -111,10 +115,7 @@ class NewtonFinish:
         Q[np.arange(k), np.arange(k)] += dtype.type(self.ridge) * np.maximum(
             diagonal, np.abs(diagonal).mean()
         )
-        try:
-            factor = scipy.linalg.cholesky(Q.T, lower=False, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            return None
+        factor = scipy.linalg.cholesky(Q.T, lower=False, overwrite_a=True, check_finite=False)
 
         def solve(b: NDArray[np.floating]) -> Floats:
             b = np.asarray(b, dtype=dtype, order="F")

@@ -19,6 +19,8 @@ from maxmargin.solvers.state import Anchor, State
 _SMALLEST = 4096
 # Share of the variables up to which the others are left behind, and iterations that must be expected then.
 _SHARE, _WORTH = 0.4, 20.0
+# A gradient at which a variable stays where it is.
+_CONTENT = 1e300
 # How far beyond the range of the violators, in units of its width, a variable is still watched.
 _MARGIN = 0.5
 # What the violation must have fallen by before the choice is made anew.
@@ -34,20 +36,18 @@ class Focus:
         self.position[watched] = np.arange(len(watched))
         self.until = _FALL * float(np.max(state.most - state.least))
         state.anchor = Anchor(state.u.copy(), state.g.copy(), state.objective())
+        # Until they are told, the others are content: no one looks at a number that no longer holds.
+        others = self.position < 0
+        state.g[others] = np.where(state.u[others] < state.problem.hi[others], _CONTENT, -_CONTENT)
 
     @staticmethod
     def on(state: State, expected: float) -> Focus | None:
         """A focus on what matters now, if that is little enough for the iterations still expected."""
         problem, gram = state.problem, state.gram
-        if (
-            expected < _WORTH
-            or problem.m < _SMALLEST
-            or not problem.plain
-            or problem.shift
-            or type(gram) is not Gram
-        ):
+        simple = problem.plain and not problem.shift and not problem.self_scaled and type(gram) is Gram
+        if expected < _WORTH or problem.m < _SMALLEST or not simple or gram.kernel.name == "precomputed":
             return None
-        if gram.kernel.name == "precomputed" or not np.isfinite(state.most - state.least).all():
+        if not np.isfinite(state.most - state.least).all():
             return None
         watched = _watched(
             state.g, state.u, problem.lo, problem.hi, problem.group, state.least, state.most, _MARGIN

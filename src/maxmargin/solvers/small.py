@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,22 +90,29 @@ class SmallMachines:
         self._own = threading.local()
 
     @staticmethod
-    def over(gram: Any, bounds: Index, stop: Stop) -> SmallMachines | None:
-        """For the segments `bounds` of `gram`; None if this way does not suit them."""
-        if stop.criterion != "kkt" or stop.max_iter is not None:
+    def over(gram: Any, bounds: Index, problems: Sequence[Dual], stop: Stop) -> SmallMachines | None:
+        """For `problems` over the segments `bounds` of `gram`, whose cache lends its budget.
+
+        None if this way does not suit all of them.
+        """
+        if stop.criterion != "kkt" or stop.max_iter is not None or not all(map(_suits, problems)):
             return None
         rows = SharedRows.of(gram, bounds)
-        return None if rows is None else SmallMachines(gram, rows, stop)
+        if rows is None:
+            return None
+        gram.lend()
+        return SmallMachines(gram, rows, stop)
 
-    def solve(
-        self, problem: Dual, samples: Index, touched: Index, warm: Floats | None
-    ) -> Solution | Floats | None:
-        """The solution; how far it came, if not to the end; None if the problem does not suit.
+    @property
+    def bytes_used(self) -> int:
+        """Of the budget."""
+        return min(int(self.rows.used[0]), len(self.rows.pool)) * self.gram.dtype.itemsize
+
+    def solve(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Solution | Floats:
+        """The solution or, if it was not reached, the variables as far as they came.
 
         The problem's variables are the samples of the segments `touched`, in their order.
         """
-        if not self._suits(problem):
-            return None
         began = time.perf_counter()
         u = problem.start() if warm is None else problem.repair(warm)
         g = np.empty(problem.m)
@@ -142,11 +150,6 @@ class SmallMachines:
             gradient=g,
         )
 
-    @staticmethod
-    def _suits(problem: Dual) -> bool:
-        simple = problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.shift
-        return simple and not problem.self_scaled and problem.m <= _LARGEST and problem.plain
-
     def _buffers(self, m: int, parts: int) -> NDArray[Any]:
         """Three vectors for one call at a time in each thread."""
         size = m + parts * width_of(self.gram.dtype)
@@ -154,6 +157,11 @@ class SmallMachines:
         if kept is None or kept.shape[1] < size:
             kept = self._own.buffers = aligned((3, 2 * size), self.gram.dtype)
         return kept
+
+
+def _suits(problem: Dual) -> bool:
+    simple = problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.shift
+    return simple and not problem.self_scaled and problem.m <= _LARGEST and problem.plain
 
 
 class _Exact(NamedTuple):

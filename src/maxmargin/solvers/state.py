@@ -73,7 +73,8 @@ class State:
     the measured error of the entries of `g`, `target` the violation to reach in the problem's own
     scaling, `left` what remains of the budget of iterations. A solver keeps what else it needs in
     `memory` and sets `stuck` when it cannot improve u in the precision of its rows. While `anchor` is set,
-    `g` holds for some of the variables only, among them all that have moved since then.
+    `g` holds for some of the variables only, among them all that have moved since then; the others sit at a
+    bound, with a gradient that keeps them there.
     """
 
     problem: Dual
