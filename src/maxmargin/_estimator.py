@@ -62,6 +62,9 @@ _WORTH_A_TEAM = 30_000_000
 # What a variable of a small machine costs, in kernel values.
 _SMALL_STEPS = 100
 
+# Sum of coefficients up to which float32 kernel values predict to four digits.
+_LARGEST_SUM = 1000.0
+
 _ADVICE = {
     Status.MAX_ITER: "the budget of iterations (max_iter) was used up; scale the features (for "
     "example with StandardScaler), lower C or raise max_iter",
@@ -331,15 +334,17 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             X = X[:, self.support_]
             vectors = Points(np.empty((0, 0), X.dtype), len(self.support_))
         else:
-            vectors = self._vectors(kernel, X)
+            vectors = self._vectors(kernel, X, coef)
         offsets = np.concatenate([[0], np.cumsum(n_support)])
         return expand(kernel, X, vectors, coef, offsets, threads=Threads(self.n_jobs))
 
-    def _vectors(self, kernel: Kernel, X: Any) -> Points:
+    def _vectors(self, kernel: Kernel, X: Any, coef: Floats) -> Points:
         """Support vectors made ready for the kernel; kept, so that small predictions are quick."""
         if callable(self.kernel):
             return kernel.prepare(self._fit_support)
         source, dtype = self.support_vectors_, X.dtype
+        if dtype == np.float32 and np.abs(coef).sum(axis=1).max(initial=0.0) > _LARGEST_SUM:
+            dtype = np.dtype(np.float64)
         kept = self._prepared.get("vectors")
         if kept is None or kept[0] is not source or kept[1] != (kernel, dtype):
             kept = (source, (kernel, dtype), kernel.lay_out(kernel.prepare(source, dtype)))

@@ -275,7 +275,8 @@ class Dual:
 
     def objective(self, u: Floats, g: Floats) -> float:
         """f(u)."""
-        return 0.5 * float(u @ (g - self.p))
+        with np.errstate(over="ignore", invalid="ignore"):  # without a minimum u may grow beyond all bounds
+            return 0.5 * float(u @ (g - self.p))
 
     def offset(self, u: Floats, g: Floats) -> Floats:
         """Per group, the value that the gradient takes on the free variables.

@@ -130,6 +130,7 @@ class Gram:
         self.cost = kernel.cost(self.points)
         self.value_error = kernel.error(self.points, self.dtype, self.diag)
         self._lock = threading.Lock()
+        self._asked: ArrayLike = [0, self.n]
         self._open_cache(segments)
 
     @lazy
@@ -142,10 +143,9 @@ class Gram:
     def _open_cache(self, segments: ArrayLike | None, *, lent: bool = False) -> None:
         n = self.n
         self.lent = lent
+        segments = self._asked = self._asked if segments is None else segments
         given = self.kernel.name == "precomputed"
-        # Long rows begin on cache lines; short ones would waste more than that is worth.
-        values = LINE // self.dtype.itemsize
-        self._stride = n if given or n < _LONG else -(-n // values) * values
+        self._stride = n if given else self._length(n)
         budget = 0 if lent else self.cache_bytes
         self.capacity = n if given else min(n, budget // max(1, self._stride * self.dtype.itemsize))
         self.holds_all = self.capacity >= n
@@ -158,6 +158,11 @@ class Gram:
         self._owner = np.full(self.capacity, -1) if not self.holds_all else self.columns
         self._stamp = np.zeros(self.capacity, dtype=np.int64)
         self._clock = self._used = 0
+
+    def _length(self, n: int) -> int:
+        """Values that a row of n takes: long ones begin on cache lines, short ones would waste too much."""
+        values = LINE // self.dtype.itemsize
+        return n if n < _LONG else -(-n // values) * values
 
     @property
     def table(self) -> Array:
@@ -323,7 +328,8 @@ class Gram:
             out += whole[columns]
             return
         tally.count(calls=len(idx) * len(out))
-        if keep is not None and self.laid_out.panels is not None and len(self.segments) == 2:
+        cheap = self.laid_out.panels is not None
+        if keep is not None and (cheap or not keep.any()) and len(self.segments) == 2:
             once = ~keep & ~self.valid[idx, 0]
             if once.any():
                 self._stream(out, idx[once], coef[once], runs, tally)
@@ -448,12 +454,13 @@ class Gram:
     def part(self, index: Index) -> Gram:
         """Rows and columns `index` with a cache of their own, in what this one's budget leaves free.
 
-        If that is not enough for all of them, this cache is emptied and its budget lent, until `reopen`.
+        If that is not enough for all of them, this cache is emptied and its budget lent, until `reopen`;
+        if it is, nothing new should be kept here while the part lives.
         """
         row = self._stride * self.dtype.itemsize
         held = np.count_nonzero(self.valid.any(axis=1))
         spare = self.cache_bytes - int(held) * row
-        need = len(index) ** 2 * self.dtype.itemsize
+        need = len(index) * self._length(len(index)) * self.dtype.itemsize
         if spare < need:
             self.lend()
             spare = self.cache_bytes
@@ -477,7 +484,7 @@ class Gram:
             return self._relative(np.float64, self.columns, cache_bytes)
         if self.dtype == np.float64:
             return self
-        self._open_cache(self.segments)
+        self._open_cache(None, lent=self.lent)
         twin = self._relative(np.float64, self.columns)
         twin.n_evals, twin.n_calls = self.n_evals, self.n_calls
         return twin

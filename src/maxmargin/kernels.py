@@ -142,11 +142,12 @@ class Kernel:
         """The same points with `maxmargin.panels.Panels`, where products with panels are the fastest."""
         if self.name != "rbf" or points.norm is None:
             return points
+        from maxmargin.panels import Lines, Panels, padded
+
         d = points.X.shape[1]
-        small = points.n * d * points.norm.itemsize <= _PANELS_BYTES
+        small = padded(points.n, points.norm.dtype) * d * points.norm.itemsize <= _PANELS_BYTES
         if not small or not (points.sparse or d <= _NARROW):
             return points
-        from maxmargin.panels import Lines, Panels
 
         panels = Panels(Lines.of(points.X), d, points.norm, self.slope, np.arange(points.n))
         return replace(points, panels=panels)

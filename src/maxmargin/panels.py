@@ -65,7 +65,7 @@ class Panels:
         dtype = norm.dtype
         self.width = width_of(dtype)
         self.d = d
-        count = -(-len(order) // self.width)
+        count = padded(len(order), dtype) // self.width
         self.values = aligned(count * d * self.width, dtype, zero=True)
         self.norm = aligned(count * self.width, dtype)
         self.norm[:] = NOWHERE
@@ -117,6 +117,12 @@ class Panels:
 def width_of(dtype: Any) -> int:
     """Samples in a panel."""
     return PANEL_BYTES // int(np.dtype(dtype).itemsize)
+
+
+def padded(n: int, dtype: Any) -> int:
+    """Places in the panels of n samples."""
+    width = width_of(dtype)
+    return -(-n // width) * width
 
 
 @compiled()

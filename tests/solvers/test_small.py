@@ -175,3 +175,64 @@ def test_a_pair_of_equal_points_with_opposite_labels_ends():
     solution = solve(dual.c_svc([1, -1], C=3.0), Gram(np.zeros((2, 1)), gamma=1.0))
     assert solution.status is Status.SOLVED
     np.testing.assert_allclose(solution.u, [3.0, -3.0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 15, 16, 17, 33])
+def test_sizes_around_a_panel_are_solved(n, dtype):
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    exact = Gram(X, gamma=0.5, dtype="float64")
+    for problem in (dual.c_svc(y, C=3.0), dual.squared_c_svc(y, ridge=0.2), dual.one_class(n, nu=0.5)):
+        found = solve(problem, Gram(X, gamma=0.5, dtype=dtype))
+        if isinstance(found, np.ndarray):  # nothing that both rises and falls: no offset
+            assert n == 1
+            continue
+        best = Batch(finish=None).solve(problem, exact, stop=Stop(1e-9))
+        g = problem.gradient(found.u, exact)
+        assert -1e-9 <= problem.objective(found.u, g) - best.objective <= found.gap + 1e-9
+        assert problem.violation(found.u, g) <= 1e-3 * 1.001
+
+
+def test_samples_that_cannot_move_stay_where_they_are():
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    bounds = np.where(np.arange(120) % 3, 5.0, 0.0)
+    found = solve(dual.c_svc(y, bounds=bounds), Gram(X, gamma=0.5, dtype="float64"), stop=Stop(1e-8))
+    assert not found.u[::3].any()
+    rest = np.flatnonzero(bounds)
+    alone = solve(dual.c_svc(y[rest], C=5.0), Gram(X[rest], gamma=0.5, dtype="float64"), stop=Stop(1e-8))
+    np.testing.assert_allclose(found.u[rest], alone.u, atol=1e-5)
+    assert found.objective == pytest.approx(alone.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_warm_start_anywhere_leads_to_the_same_objective(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(150, 3))
+    for kind in ("c_svc", "squared_c_svc", "one_class"):
+        problem, gram = problem_on(X, kind, seed), Gram(X, gamma=0.5, dtype="float64")
+        cold = solve(problem, gram, stop=Stop(1e-8))
+        far = 10 * rng.normal(size=150)
+        before = far.copy()
+        warm = solve(problem, gram, stop=Stop(1e-8), warm=far)
+        np.testing.assert_array_equal(far, before)
+        assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
+        assert abs(warm.u.sum() - problem.sums[0]) <= 1e-10 * max(1.0, np.abs(warm.u).sum())
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 60, 120])
+def test_the_pool_is_never_larger_than_the_budget(rows):
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    problem = problem_on(X)
+    gram = Gram(X, gamma=0.5, dtype="float64", cache_bytes=rows * 128 * 8)
+    machines = SmallMachines.over(gram, np.array([0, 120]), [problem], Stop())
+    found = machines.solve(problem, np.arange(120), ALL, None)
+    assert machines.rows.pool.nbytes <= gram.cache_bytes
+    assert machines.bytes_used <= gram.cache_bytes
+    u = found if isinstance(found, np.ndarray) else found.u
+    assert ((u >= problem.lo) & (u <= problem.hi)).all() and abs(u.sum()) <= 1e-9
+    assert isinstance(found, Solution) == (rows == 120)
+    assert gram.lent
+    gram.reopen()
+    assert gram.capacity == min(120, gram.cache_bytes // (120 * 8))

@@ -23,6 +23,9 @@ from maxmargin.solvers.state import State, Stop
 
 Floats = NDArray[np.float64]
 
+# An objective below this has no minimum.
+_BOTTOM = -1e100
+
 
 class Status(enum.StrEnum):
     """How a solution ended."""
@@ -124,6 +127,9 @@ class Solver(ABC):
         """Bring ``state.g`` up to date for all variables; whether anything had been put off."""
         return False
 
+    def abandon(self, state: State) -> None:  # noqa: B027  (a solver may have nothing to give back)
+        """Give back what was borrowed, when an exception ends the run."""
+
     def paper_rule(self, state: State) -> float:
         """The solver's own stopping measure, compared with ``stop.tol``."""
         raise TypeError(
@@ -189,8 +195,25 @@ class Solver(ABC):
         u = problem.start() if warm is None else problem.repair(warm)
         state = State(problem, gram, u, problem.gradient(u, gram), stop)
         state.left = stop.iterations(problem.m)
+        try:
+            return self._loop(state, callback, interrupt, began, (evals, calls))
+        except BaseException:
+            self.abandon(state)
+            raise
+
+    def _loop(
+        self,
+        state: State,
+        callback: Callback | None,
+        interrupt: Interrupt,
+        began: float,
+        counted: tuple[int, int],
+    ) -> Solution:
+        problem, stop = state.problem, state.stop
+        evals, calls = counted
         self.begin(state)
         precision = Precision(state)
+        bounded = _Bounded(state)
         trace = _Trace()
         asked = False  # by a callback, to end
         while True:
@@ -213,14 +236,18 @@ class Solver(ABC):
             if (reached or ending or state.stuck) and self.settle(state):
                 state.stuck = False
                 continue  # look again, with nothing put off
-            trace.add(record)
             status = self._status(state, record, scale, precision, reached)
+            if bounded.fell(record.objective):
+                status, violation, record = Status.STALLED, bounded.violation, bounded.record
+            else:
+                bounded.keep(record, violation)
             if callback is not None and not asked:
                 asked = bool(callback(record))
             if status is None and (asked or interrupt.pulled):
                 if self.settle(state):
                     continue
                 status = Status.INTERRUPTED
+            trace.add(record)
             if status is not None:
                 break
             if precision.replaced:
@@ -285,6 +312,27 @@ class Solver(ABC):
             state.target = min(state.target, 0.1 * violation / scale)
             return False
         return self.paper_rule(state) <= stop.tol
+
+
+class _Bounded:
+    """Keeps the last point of an unbounded box: with an indefinite kernel there may be no minimum."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._open = not (np.isfinite(state.problem.lo).all() and np.isfinite(state.problem.hi).all())
+        self.violation = np.inf
+
+    def keep(self, record: Record, violation: float) -> None:
+        if self._open:
+            self.record, self.violation = record, violation
+            self._u, self._g = self._state.u.copy(), self._state.g.copy()
+
+    def fell(self, objective: float) -> bool:
+        """Whether the objective has fallen to where no minimum can be; the last point is put back."""
+        if not self._open or objective > _BOTTOM:
+            return False
+        self._state.u, self._state.g = self._u, self._g
+        return True
 
 
 class _Trace:

@@ -8,7 +8,6 @@ that moved: rows come in batches, and are used in batches.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +20,9 @@ from maxmargin.solvers.finish import NewtonFinish
 from maxmargin.solvers.focus import Focus
 from maxmargin.solvers.small import SmallMachines
 from maxmargin.solvers.working_set import LARGEST, WorkingSet
+
+# Nominal seconds of an iteration, a variable in a pair step, and a kernel value in a gradient update.
+_ITERATION, _STEP, _UPDATE = 3e-4, 4e-10, 2e-10
 
 
 class Batch(Solver):
@@ -92,7 +94,10 @@ class Batch(Solver):
         focus: Focus | None = state.memory.get("focus")
         working.take_step(state, moved, delta, focus)
         state.n_iter += max(steps, 1)
-        state.stuck = state.memory["progress"].stuck(state, steps, fresh)
+        columns = state.problem.m if focus is None else len(focus.watched)
+        progress: _Progress = state.memory["progress"]
+        progress.worked(_ITERATION + steps * len(working.ids) * _STEP + len(moved) * columns * _UPDATE)
+        state.stuck = progress.stuck(state, steps, fresh)
 
     def _finish(self, state: State) -> bool:
         """A Newton step, if it is time for one."""
@@ -102,7 +107,8 @@ class Batch(Solver):
             return False
         if not finish.settled(state) or progress.since_finish < 5:
             return False
-        if self.finish == "auto" and not finish.pays(state, progress.left(state.target) * progress.pace):
+        expected = progress.left(state.target) * progress.pace
+        if self.finish == "auto" and not finish.pays(state, expected, progress.work):
             return False
         focus: Focus | None = state.memory.get("focus")
 
@@ -115,18 +121,29 @@ class Batch(Solver):
             return change
 
         progress.since_finish = 0
+        if state.left < 1 or not finish.step(state, product):
+            return False
         state.n_iter += 1
-        return finish.step(state, product)
+        return True
 
     def settle(self, state: State) -> bool:
         """Tell the variables that were left behind."""
-        if state.memory.pop("focus", None) is None:
+        focus: Focus | None = state.memory.pop("focus", None)
+        if focus is None:
             return False
         Focus.settle(state)
         state.memory["set"].watch(None)
-        # Where nothing moved, another focus would not move it either.
-        state.memory["wide"] = state.memory.get("wide", False) or state.stuck
+        state.memory["progress"].look_again()
+        # Where nothing moved, or those left behind came back, another focus would do no better.
+        least, most = state.problem.extremes(state.u, state.g)
+        came_back = float(np.max(most - least)) > 0.5 * focus.began
+        state.memory["wide"] = state.memory.get("wide", False) or state.stuck or came_back
         return True
+
+    def abandon(self, state: State) -> None:
+        """The budget of a cache that was lent to a focus."""
+        if state.memory.pop("focus", None) is not None:
+            state.gram.reopen()
 
     def _refocus(self, state: State, working: WorkingSet) -> None:
         focus = state.memory.get("focus")
@@ -144,17 +161,30 @@ class Batch(Solver):
 
 
 class _Progress:
-    """Notices when outer iterations no longer lead anywhere."""
+    """Notices when outer iterations no longer lead anywhere, and foretells how many are left.
+
+    Work is counted in nominal seconds, so that decisions do not depend on the clock.
+    """
 
     patience = 30
 
     def __init__(self) -> None:
-        self.violation = self.objective = np.inf
         self.idle = 0
         self.recent: list[float] = []
         self.since_finish = 0
-        self.pace = 0.0
-        self.clock = time.perf_counter()
+        self.pace = self.work = 0.0
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Forget the best so far: the measure has changed."""
+        self.violation = self.objective = np.inf
+        self.idle = 0
+
+    def worked(self, seconds: float) -> None:
+        """Count the work of an iteration."""
+        self.pace = seconds if self.pace == 0 else 0.7 * self.pace + 0.3 * seconds
+        self.work += seconds
+        self.since_finish += 1
 
     def left(self, target: float) -> float:
         """Iterations to the target, at the best pace of the last four, eight, sixteen and thirty-two."""
@@ -166,9 +196,6 @@ class _Progress:
 
     def stuck(self, state: State, steps: int, fresh: int) -> bool:
         """Whether nothing moved, or nothing improved for many iterations."""
-        now = time.perf_counter()
-        self.pace, self.clock = 0.7 * self.pace + 0.3 * (now - self.clock), now
-        self.since_finish += 1
         if steps == 0 and fresh == 0:
             return True
         violation = float(np.max(state.most - state.least))

@@ -15,7 +15,6 @@ pair steps, new violators are let in.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -52,7 +51,6 @@ class NewtonFinish:
         self._before = np.zeros(0, np.bool_)
         self.spent = 0.0
         self.failed = 0
-        self.began = time.perf_counter()
 
     def settled(self, state: State) -> bool:
         """Whether it is nearly known which variables are free: few come, go or want to."""
@@ -65,14 +63,19 @@ class NewtonFinish:
             return False
         return len(self._movable(state)) - k <= _CHANGING * k
 
-    def pays(self, state: State, expected: float) -> bool:
-        """Whether a step costs clearly less than the seconds that the pair steps are expected to need."""
-        k = np.count_nonzero(self._before)
+    def pays(self, state: State, expected: float, work: float) -> bool:
+        """Whether a step costs clearly less than the pair steps are expected to need still.
+
+        After a failure: whether all that was spent here is small beside the `work` so far.
+        """
+        cost = self._cost(state, int(np.count_nonzero(self._before)))
+        return self.spent + cost < 0.1 * work if self.failed else cost < 0.2 * expected
+
+    @staticmethod
+    def _cost(state: State, k: int) -> float:
+        """Nominal seconds of a step with k free variables."""
         speed = _SPEED[state.gram.dtype.itemsize] * state.gram.threads.n
-        cost = 1e-3 + (k**3 / 3 + k**2 * state.gram.cost) / speed
-        if self.failed:
-            return self.spent + cost < 0.1 * (time.perf_counter() - self.began)
-        return cost < 0.2 * expected
+        return float(1e-3 + (k**3 / 3 + k**2 * state.gram.cost) / speed)
 
     @staticmethod
     def _movable(state: State) -> Index:
@@ -86,7 +89,6 @@ class NewtonFinish:
 
     def step(self, state: State, product: Callable[[Index, Floats], Floats]) -> bool:
         """Take a step, if it lowers the objective; ``product(idx, d)`` gives Q d for all variables."""
-        began = time.perf_counter()
         free = self._movable(state)
         try:
             with state.gram.threads.blas():
@@ -103,7 +105,7 @@ class NewtonFinish:
             state.u[free] = np.clip(state.u[free] + length * d, lo, hi)
             state.g += length * change
         self.failed += not better
-        self.spent += time.perf_counter() - began
+        self.spent += self._cost(state, len(free))
         return better
 
     def _direction(self, state: State, free: Index) -> Floats | None:

@@ -20,7 +20,7 @@ _SMALLEST = 4096
 # Share of the variables up to which the others are left behind, and iterations that must be expected then.
 _SHARE, _WORTH = 0.4, 20.0
 # A gradient at which a variable stays where it is.
-_CONTENT = 1e300
+_CONTENT = 1e30
 # How far beyond the range of the violators, in units of its width, a variable is still watched.
 _MARGIN = 0.5
 # What the violation must have fallen by before the choice is made anew.
@@ -34,7 +34,8 @@ class Focus:
         self.watched, self.gram = watched, gram
         self.position = np.full(state.problem.m, -1)
         self.position[watched] = np.arange(len(watched))
-        self.until = _FALL * float(np.max(state.most - state.least))
+        self.began = float(np.max(state.most - state.least))
+        self.until = _FALL * self.began
         state.anchor = Anchor(state.u.copy(), state.g.copy(), state.objective())
         # Until they are told, the others are content: no one looks at a number that no longer holds.
         others = self.position < 0
@@ -47,7 +48,8 @@ class Focus:
         simple = problem.plain and not problem.shift and not problem.self_scaled and type(gram) is Gram
         if expected < _WORTH or problem.m < _SMALLEST or not simple or gram.kernel.name == "precomputed":
             return None
-        if not np.isfinite(state.most - state.least).all():
+        # The gap needs all gradients at every checkpoint.
+        if state.stop.criterion == "gap" or not np.isfinite(state.most - state.least).all():
             return None
         watched = _watched(
             state.g, state.u, problem.lo, problem.hi, problem.group, state.least, state.most, _MARGIN
@@ -73,7 +75,9 @@ class Focus:
         delta = state.u - anchor.u
         moved = np.flatnonzero(delta)
         state.g = anchor.g
-        state.problem.update(state.g, moved, delta[moved], state.gram)
+        # The part's cache is still there: keep nothing.
+        nothing = np.zeros(len(moved), np.bool_)
+        state.problem.update(state.g, moved, delta[moved], state.gram, nothing)
         state.gram.reopen()
         state.anchor = None
 

@@ -23,7 +23,7 @@ from maxmargin._jit import REORDER, acquire, compiled, exp2, fmax, index_in, rel
 from maxmargin._memory import aligned
 from maxmargin._strip import rbf_strip
 from maxmargin.dual import Dual
-from maxmargin.panels import Lines, Panels, add_tile, width_of
+from maxmargin.panels import Lines, Panels, add_tile, padded, width_of
 from maxmargin.solvers.base import Record, Solution, Status
 from maxmargin.solvers.state import Stop
 
@@ -65,10 +65,12 @@ class SharedRows(NamedTuple):
     def of(gram: Any, bounds: Index) -> SharedRows | None:
         """Rows for the data of `gram`; None where they would not fit or are not of the right kind."""
         points = gram.points
-        if gram.kernel.name != "rbf" or gram.n * points.X.shape[1] > _LARGEST_DATA:
+        if gram.kernel.name != "rbf":
             return None
-        width = width_of(gram.dtype)
-        starts = np.concatenate([[0], np.cumsum(-(-np.diff(bounds) // width) * width)]).astype(np.intp)
+        sizes = [padded(int(size), gram.dtype) for size in np.diff(bounds)]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        if starts[-1] * points.X.shape[1] > _LARGEST_DATA:
+            return None
         order = np.full(starts[-1], -1)
         for s in range(len(bounds) - 1):
             order[starts[s] : starts[s] + bounds[s + 1] - bounds[s]] = np.arange(bounds[s], bounds[s + 1])
