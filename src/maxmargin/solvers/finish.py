@@ -69,7 +69,7 @@ class NewtonFinish:
         After a failure: whether all that was spent here is small beside the `work` so far.
         """
         cost = self._cost(state, int(np.count_nonzero(self._before)))
-        return self.spent + cost < 0.1 * work if self.failed else cost < 0.2 * expected
+        return self.spent + cost < 0.1 * work if self.failed else cost < 0.5 * expected
 
     @staticmethod
     def _cost(state: State, k: int) -> float:
