@@ -21,7 +21,7 @@ from sklearn.utils import _safe_indexing
 
 from maxmargin import _jit
 from maxmargin._lazy import lazy
-from maxmargin._memory import LINE, aligned
+from maxmargin._memory import LINE, aligned, recycled
 from maxmargin._threads import Threads
 from maxmargin.decision import expand
 from maxmargin.kernels import Kernel, Points, resolve_gamma
@@ -170,7 +170,7 @@ class Gram:
         if self._table is None:
             with self._lock:
                 if self._table is None:
-                    self._table = aligned((self.capacity, self._stride), self.dtype)
+                    self._table = recycled((self.capacity, self._stride), self.dtype)
         return self._table
 
     def _place(self, rows: Index) -> Index:

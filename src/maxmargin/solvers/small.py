@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._jit import REORDER, acquire, compiled, exp2, fmax, index_in, release, take, with_index
-from maxmargin._memory import aligned
+from maxmargin._memory import aligned, recycled
 from maxmargin._strip import rbf_strip
 from maxmargin.dual import Dual
 from maxmargin.panels import Lines, Panels, add_tile, padded, width_of
@@ -76,7 +76,7 @@ class SharedRows(NamedTuple):
             order[starts[s] : starts[s] + bounds[s + 1] - bounds[s]] = np.arange(bounds[s], bounds[s + 1])
         lines = Lines.of(points.X)
         panels = Panels(lines, points.X.shape[1], points.norm, gram.kernel.slope, order)
-        pool = aligned(min(gram.n * int(starts[-1]), gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
+        pool = recycled(min(gram.n * int(starts[-1]), gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
         return SharedRows(
             np.asarray(bounds, dtype=np.intp), starts, pool, np.full((gram.n, len(bounds) - 1), -1),
             np.zeros(1, np.int64), *lines, points.norm, panels.values, panels.norm, panels.d,

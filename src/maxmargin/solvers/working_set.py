@@ -79,7 +79,7 @@ class WorkingSet:
             if not len(mine):
                 continue
             places = np.arange(self.parts[k], self.parts[k + 1])
-            order = np.lexsort((self.since[places], self._keep(places)))
+            order = np.lexsort((self.since[places], self._standing(places)))
             mine = mine[: len(places)]
             at.append(np.sort(places[order[: len(mine)]]))
             who.append(mine)
@@ -92,7 +92,7 @@ class WorkingSet:
         self.block.enter(places, self.ids)
         return len(members)
 
-    def _keep(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+    def _standing(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
         """0 for empty places, 1 for members at a bound, 2 for free ones."""
         ids = self.ids[places]
         free = (self.u[ids] > self.problem.lo[ids]) & (self.u[ids] < self.problem.hi[ids])
@@ -144,7 +144,7 @@ class WorkingSet:
         elif focus is not None:
             focus.update(state.g, members, delta, state)
         else:
-            self.problem.update(state.g, members, delta, self.gram, self._keep(moved) == _FREE)
+            self.problem.update(state.g, members, delta, self.gram, self._standing(moved) == _FREE)
 
 
 @compiled()
