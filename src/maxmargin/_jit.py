@@ -358,57 +358,66 @@ def dense_l1(A, panel, tile):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
+def add_tile(acc, flat, starts, coef, width):  # type: ignore[no-untyped-def]
+    """``acc[t] = sum_k coef[k] * flat[starts[k] + t]`` for t < width, summed in float64."""
+    for t in range(width):
+        acc[t] = 0.0
+    n = len(starts)
+    k = 0
+    while k + 8 <= n:
+        d0, d1, d2, d3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
+        d4, d5, d6, d7 = coef[k + 4], coef[k + 5], coef[k + 6], coef[k + 7]
+        r0, r1 = flat[starts[k] :], flat[starts[k + 1] :]
+        r2, r3 = flat[starts[k + 2] :], flat[starts[k + 3] :]
+        r4, r5 = flat[starts[k + 4] :], flat[starts[k + 5] :]
+        r6, r7 = flat[starts[k + 6] :], flat[starts[k + 7] :]
+        for t in range(width):
+            acc[t] += ((d0 * f64(r0[t]) + d1 * f64(r1[t])) + (d2 * f64(r2[t]) + d3 * f64(r3[t]))) + (
+                (d4 * f64(r4[t]) + d5 * f64(r5[t])) + (d6 * f64(r6[t]) + d7 * f64(r7[t]))
+            )
+        k += 8
+    while k < n:
+        d0 = coef[k]
+        r0 = flat[starts[k] :]
+        for t in range(width):
+            acc[t] += d0 * f64(r0[t])
+        k += 1
+
+
+@compiled(fastmath=REORDER)
 def add_rows(out, table, slots, coef, c0, c1):  # type: ignore[no-untyped-def]
     """``out[t] += sum_k coef[k] * table[slots[k], c0 + t]`` for t < c1 - c0, summed in float64."""
-    size = 1024
+    size = 1024  # the sums of so many columns stay in the first-level cache
     acc = np.empty(size, f64)
-    n = slots.shape[0]
+    starts = slots * table.shape[1]
+    flat = table.reshape(-1)
     for s in range(c0, c1, size):
         e = min(c1, s + size)
-        width = e - s
+        add_tile(acc, flat, starts + s, coef, e - s)
         target = out[s - c0 : e - c0]
-        for t in range(width):
-            acc[t] = target[t]
-        k = 0
-        while k + 8 <= n:
-            d0, d1, d2, d3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
-            d4, d5, d6, d7 = coef[k + 4], coef[k + 5], coef[k + 6], coef[k + 7]
-            r0 = table[slots[k], s:e]
-            r1 = table[slots[k + 1], s:e]
-            r2 = table[slots[k + 2], s:e]
-            r3 = table[slots[k + 3], s:e]
-            r4 = table[slots[k + 4], s:e]
-            r5 = table[slots[k + 5], s:e]
-            r6 = table[slots[k + 6], s:e]
-            r7 = table[slots[k + 7], s:e]
-            for t in range(width):
-                acc[t] += ((d0 * f64(r0[t]) + d1 * f64(r1[t])) + (d2 * f64(r2[t]) + d3 * f64(r3[t]))) + (
-                    (d4 * f64(r4[t]) + d5 * f64(r5[t])) + (d6 * f64(r6[t]) + d7 * f64(r7[t]))
-                )
-            k += 8
-        while k < n:
-            d0 = coef[k]
-            r0 = table[slots[k], s:e]
-            for t in range(width):
-                acc[t] += d0 * f64(r0[t])
-            k += 1
-        for t in range(width):
-            target[t] = acc[t]
+        for t in range(e - s):
+            target[t] += acc[t]
+
+
+@compiled()
+def extremes_of(u, g, lo, hi):  # type: ignore[no-untyped-def]
+    """The least gradient that may rise and the largest that may fall."""
+    low, high = np.inf, -np.inf
+    for t in range(len(u)):
+        if u[t] < hi[t]:
+            low = min(low, g[t])
+        if u[t] > lo[t]:
+            high = max(high, g[t])
+    return low, high
 
 
 @compiled()
 def extremes(u, g, lo, hi, group, least, most):  # type: ignore[no-untyped-def]
-    """Per group, the least gradient that may rise and the largest that may fall, in one pass."""
+    """The same per group, in one pass."""
     least[:] = np.inf
     most[:] = -np.inf
     if len(least) == 1:
-        low, high = np.inf, -np.inf
-        for t in range(len(u)):
-            if u[t] < hi[t]:
-                low = min(low, g[t])
-            if u[t] > lo[t]:
-                high = max(high, g[t])
-        least[0], most[0] = low, high
+        least[0], most[0] = extremes_of(u, g, lo, hi)
         return
     for t in range(len(u)):
         k = group[t]

@@ -118,7 +118,7 @@ class Kernel:
             return Points(X, _num_samples(X))
         dtype = np.dtype(dtype)
         if self.name == "precomputed":
-            K = np.asarray(X, dtype=dtype)
+            K = np.asarray(X, dtype=dtype, order="C")  # compiled loops read it row by row
             K = K if index is None else K[np.ix_(index, index)]
             return Points(K, K.shape[0])
         sparse = _prefers_sparse(X) if like is None else like.sparse
@@ -148,7 +148,6 @@ class Kernel:
         small = padded(points.n, points.norm.dtype) * d * points.norm.itemsize <= _PANELS_BYTES
         if not small or not (points.sparse or d <= _NARROW):
             return points
-
         panels = Panels(Lines.of(points.X), d, points.norm, self.slope, np.arange(points.n))
         return replace(points, panels=panels)
 

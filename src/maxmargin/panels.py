@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import REORDER, compiled, f64
+from maxmargin._jit import REORDER, add_tile, compiled
 from maxmargin._memory import aligned
 from maxmargin._strip import PANEL_BYTES, rbf_strip
 
@@ -202,30 +202,3 @@ def add_rows(  # type: ignore[no-untyped-def]
             part = target[a - first : e - first]
             for t in range(e - a):
                 part[t] += acc[a - c + t]
-
-
-@compiled(fastmath=REORDER)
-def add_tile(acc, flat, starts, coef, width):  # type: ignore[no-untyped-def]
-    """``acc[t] = sum_k coef[k] * flat[starts[k] + t]`` for t < width, summed in float64."""
-    for t in range(width):
-        acc[t] = 0.0
-    n = len(starts)
-    k = 0
-    while k + 8 <= n:
-        d0, d1, d2, d3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
-        d4, d5, d6, d7 = coef[k + 4], coef[k + 5], coef[k + 6], coef[k + 7]
-        r0, r1 = flat[starts[k] :], flat[starts[k + 1] :]
-        r2, r3 = flat[starts[k + 2] :], flat[starts[k + 3] :]
-        r4, r5 = flat[starts[k + 4] :], flat[starts[k + 5] :]
-        r6, r7 = flat[starts[k + 6] :], flat[starts[k + 7] :]
-        for t in range(width):
-            acc[t] += ((d0 * f64(r0[t]) + d1 * f64(r1[t])) + (d2 * f64(r2[t]) + d3 * f64(r3[t]))) + (
-                (d4 * f64(r4[t]) + d5 * f64(r5[t])) + (d6 * f64(r6[t]) + d7 * f64(r7[t]))
-            )
-        k += 8
-    while k < n:
-        d0 = coef[k]
-        r0 = flat[starts[k] :]
-        for t in range(width):
-            acc[t] += d0 * f64(r0[t])
-        k += 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from maxmargin._jit import compiled
 from maxmargin._memory import aligned
-from maxmargin._strip import rbf_strip
+from maxmargin._strip import PANEL_BYTES, rbf_strip
 from maxmargin.dual import Dual
 from maxmargin.panels import Lines, Panels
 
@@ -131,7 +131,7 @@ def need(rows, Q, diag, i):  # type: ignore[no-untyped-def]
     sample = rows.samples[i]
     start, end = np.int64(rows.indptr[sample]), np.int64(rows.indptr[sample + 1])
     first = np.int64(0) if rows.dense else start
-    width = 512 // Q.itemsize
+    width = PANEL_BYTES // Q.itemsize
     flat = Q.reshape(-1)
     for c in range(0, len(rows.norms), width):
         rbf_strip(

@@ -19,11 +19,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import REORDER, acquire, compiled, exp2, fmax, index_in, release, take, with_index
+from maxmargin._jit import (
+    REORDER,
+    acquire,
+    add_tile,
+    compiled,
+    exp2,
+    extremes_of,
+    fmax,
+    index_in,
+    release,
+    take,
+    with_index,
+)
 from maxmargin._memory import aligned, recycled
-from maxmargin._strip import rbf_strip
+from maxmargin._strip import PANEL_BYTES, rbf_strip
 from maxmargin.dual import Dual
-from maxmargin.panels import Lines, Panels, add_tile, padded, width_of
+from maxmargin.panels import Lines, Panels, padded, width_of
 from maxmargin.solvers.base import Record, Solution, Status
 from maxmargin.solvers.state import Stop
 
@@ -189,7 +201,7 @@ class _Exact(NamedTuple):
 def _need(rows, i, touched):  # type: ignore[no-untyped-def]
     """Compute what is missing of row i; returns the number of values, -1 if there is no room."""
     computed = 0
-    width = 512 // rows.pool.itemsize
+    width = PANEL_BYTES // rows.pool.itemsize
     for s in touched:
         if rows.where[i, s] >= 0:
             continue
@@ -214,7 +226,7 @@ def _need(rows, i, touched):  # type: ignore[no-untyped-def]
 @compiled()
 def _gradient(rows, touched, samples, u, p, ridge, g):  # type: ignore[no-untyped-def]
     """``g = (K + diag(ridge)) u - p``, summed in float64; returns the kernel values computed, or -1."""
-    support = np.flatnonzero(u)
+    support = _support(u)
     total = 0
     for t in support:
         computed = _need(rows, samples[t], touched)
@@ -238,17 +250,6 @@ def _gradient(rows, touched, samples, u, p, ridge, g):  # type: ignore[no-untype
 
 
 @compiled()
-def _extremes(u, g, lo, hi):  # type: ignore[no-untyped-def]
-    low, high = np.inf, -np.inf
-    for t in range(len(u)):
-        if u[t] < hi[t]:
-            low = min(low, g[t])
-        if u[t] > lo[t]:
-            high = max(high, g[t])
-    return low, high
-
-
-@compiled()
 def _gap(u, g, lo, hi, at, noise):  # type: ignore[no-untyped-def]
     """`Dual.gap` of a bounded problem without ridge, for the multiplier `at`: every one gives a bound."""
     total = 0.0
@@ -269,30 +270,54 @@ def _gather(exact, samples):  # type: ignore[no-untyped-def]
         start, end = exact.indptr[i], exact.indptr[i + 1]
         for k in range(start, end):
             out[r, exact.indices[k - start] if exact.dense else exact.indices[k]] += exact.data[k]
-        out[r] -= exact.centre
+        for c in range(len(exact.centre)):  # as one statement it takes two seconds to compile
+            out[r, c] -= exact.centre[c]
     return out
+
+
+@compiled()
+def _squared_norms(rows):  # type: ignore[no-untyped-def]
+    out = np.zeros(len(rows))
+    for r in range(len(rows)):
+        for c in range(rows.shape[1]):
+            out[r] += rows[r, c] * rows[r, c]
+    return out
+
+
+@compiled()
+def _support(u):  # type: ignore[no-untyped-def]
+    """`np.flatnonzero`, which takes longer to compile."""
+    count = 0
+    for t in range(len(u)):
+        count += u[t] != 0.0
+    found, k = np.empty(count, np.int64), 0
+    for t in range(len(u)):
+        if u[t] != 0.0:
+            found[k] = t
+            k += 1
+    return found
 
 
 @compiled()
 def _measured_error(u, g, lo, hi, p, ridge, samples, pad, exact):  # type: ignore[no-untyped-def]
     """The largest error of the gradient among entries near the boundary, from exact kernel values."""
-    low, high = _extremes(u, g, lo, hi)
+    low, high = extremes_of(u, g, lo, hi)
     low, high = min(low, high) - pad, max(low, high) + pad
-    near = np.flatnonzero(((g >= low) & (g <= high)) | ((u > lo) & (u < hi)))
+    mark = np.zeros(len(u))
+    for t in range(len(u)):
+        if low <= g[t] <= high or lo[t] < u[t] < hi[t]:
+            mark[t] = 1.0
+    near, support = _support(mark), _support(u)
     near = near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE]
-    support = np.flatnonzero(u)
     some, vectors = _gather(exact, samples[near]), _gather(exact, samples[support])
     dots = np.dot(some, vectors.T)
-    norms = np.empty(len(support))
-    for k in range(len(support)):
-        norms[k] = np.dot(vectors[k], vectors[k])
+    near_norms, norms = _squared_norms(some), _squared_norms(vectors)
     worst = 0.0
     for r in range(len(near)):
         t = near[r]
         total = ridge[t] * u[t] - p[t]
-        norm = np.dot(some[r], some[r])
         for k in range(len(support)):
-            exponent = exact.slope * (dots[r, k] - 0.5 * norm - 0.5 * norms[k])
+            exponent = exact.slope * (dots[r, k] - 0.5 * near_norms[r] - 0.5 * norms[k])
             total += u[support[k]] * exp2(min(exponent, 0.0))
         worst = max(worst, abs(total - g[t]))
     return worst
@@ -310,23 +335,27 @@ def _solve(  # type: ignore[no-untyped-def]
     allowed = 0.25 * tol
     noise = 0.0
     for _ in range(5):
-        low, high = _extremes(u, g, lo, hi)
+        low, high = extremes_of(u, g, lo, hi)
         if high - low <= tol - 2.0 * noise:
-            bound = error * np.sum(np.abs(u))
+            size = 0.0
+            for t in range(len(u)):
+                size += abs(u[t])
+            bound = error * size
             if bound > allowed:
                 bound = _measured_error(u, g, lo, hi, p, ridge, samples, 2.0 * allowed, exact)
             noise = max(noise, bound if bound > 1e-6 * allowed else 0.0)
             if noise > allowed:
                 return
             if high - low <= tol - 2.0 * noise:
-                total, free = 0.0, 0
+                total, value, free = 0.0, 0.0, 0
                 for t in range(len(u)):
+                    value += 0.5 * u[t] * (g[t] - p[t])
                     if lo[t] < u[t] < hi[t]:
                         total += g[t]
                         free += 1
                 report[_OFFSET] = total / free if free else 0.5 * (low + high)
                 report[_VIOLATION] = max(high - low, 0.0)
-                report[_OBJECTIVE] = 0.5 * np.dot(u, g - p)
+                report[_OBJECTIVE] = value
                 report[_NOISE] = noise
                 report[_GAP] = _gap(u, g, lo, hi, -report[_OFFSET], noise)
                 report[_SOLVED] = 1.0 if np.isfinite(report[_OFFSET]) else 0.0
@@ -360,7 +389,7 @@ def _pair_steps(  # type: ignore[no-untyped-def]
     down[:] = -big
     diag[:] = one
     variable = np.zeros(n_places, np.int64)
-    low, high = _extremes(u, g, lo, hi)
+    low, high = extremes_of(u, g, lo, hi)
     middle = 0.5 * (low + high) if abs(low + high) < np.inf else 0.0
     most, low = -big, big
     i = at = t = 0
