@@ -197,7 +197,9 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             segments=segments if many else None,
             n_jobs=self.n_jobs,
         )
-        stop = Stop(tol=self.tol, max_iter=None if self.max_iter == -1 else self.max_iter, max_time=None)
+        # Two hulls that are right to tol each make a machine that is right to twice that.
+        tol = 0.5 * self.tol if any(m.problem.name == "nearest_points" for m in machines) else self.tol
+        stop = Stop(tol=tol, max_iter=None if self.max_iter == -1 else self.max_iter, max_time=None)
         watched = context is not None or self.verbose
         problems = [machine.problem for machine in machines]
         quick = None if watched else solver.small_machines(gram, segments, problems, stop)

@@ -121,6 +121,12 @@ class Dual:
         """Whether all bounds are finite and there is no ridge."""
         return bool(not self.ridge.any() and np.isfinite(self.lo).all() and np.isfinite(self.hi).all())
 
+    @lazy
+    def hull(self) -> bool:
+        """Whether it looks for the point of least norm of one hull, or of the difference of two."""
+        weights = not self.p.any() and not self.lo.any() and bool(np.isposinf(self.hi).all())
+        return weights and bool((self.sums == 1).all()) and self.signs is not None
+
     def _check(self) -> None:
         if (self.lo > self.hi).any():
             raise ValueError("Every lower bound must be at most its upper bound.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from numbers import Real
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin import dual
+from maxmargin import dual, solvers
 from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solution, Status
@@ -92,8 +93,10 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             machines,
             double=any(m.problem.self_scaled for m in machines),
         )
-        self._assemble(X, order, segments, pairs, machines, solutions)
-        self._report(solutions)
+        scaled = [_as_c_svc(m.problem, s) for m, s in zip(machines, solutions, strict=True)]
+        self._assemble(X, order, segments, pairs, scaled)
+        self._keep_start(order, pairs, machines, solutions)
+        self._report([solution for _, solution in scaled])
         return self
 
     def _encode(self, y: Any, kept: Index) -> Index:
@@ -148,14 +151,13 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         order: Index,
         segments: Index,
         pairs: list[tuple[int, int]],
-        machines: list[Machine],
-        solutions: list[Solution],
+        solved: list[tuple[Dual, Solution]],
     ) -> None:
         k = len(self.classes_)
         coef = np.zeros((k - 1, len(order)))
         intercept = np.empty(len(pairs))
-        for p, ((a, b), machine, solution) in enumerate(zip(pairs, machines, solutions, strict=True)):
-            weights, intercept[p] = _hyperplane(machine.problem, solution)
+        for p, ((a, b), (problem, solution)) in enumerate(zip(pairs, solved, strict=True)):
+            weights, intercept[p] = _hyperplane(problem, solution)
             n_first = segments[a + 1] - segments[a]
             coef[b - 1, segments[a] : segments[a + 1]] = weights[:n_first]
             coef[a, segments[b] : segments[b + 1]] = weights[n_first:]
@@ -171,9 +173,18 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self._dense_coef = dual_coef
         self.dual_coef_ = _align(sp.csr_array(dual_coef)) if self._sparse else dual_coef
         self.intercept_ = intercept
-        self.n_iter_ = np.array([max(1, s.n_iter) for s in solutions], dtype=np.int32)
-        self.dual_gap_ = np.array([s.gap for s in solutions])
-        self.trace_ = [s.trace for s in solutions]
+        self.n_iter_ = np.array([max(1, s.n_iter) for _, s in solved], dtype=np.int32)
+        self.dual_gap_ = np.array([s.gap for _, s in solved])
+        self.trace_ = [s.trace for _, s in solved]
+
+    def _keep_start(
+        self,
+        order: Index,
+        pairs: list[tuple[int, int]],
+        machines: list[Machine],
+        solutions: list[Solution],
+    ) -> None:
+        """What the next fit may start from."""
         self._solved = {
             "shape": self.shape_fit_,
             "pairs": {
@@ -260,6 +271,31 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         from maxmargin._votes import winners  # compiled: not at import
 
         return self.classes_[winners(np.ascontiguousarray(values), k)]
+
+
+def _as_c_svc(problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
+    """The nearest points of two hulls as the C-SVC solution that they are a multiple of.
+
+    Of all multiples that with the factor 2 / ||w||^2 has the least dual value, w between the points. Other
+    problems are returned as they are.
+    """
+    square = problem.square(solution.u, solution.gradient)
+    if problem.name != "nearest_points" or solution.status is Status.INFEASIBLE or not square > 0:
+        return problem, solution
+    y = np.where(problem.group == 0, 1.0, -1.0)
+    machine = dual.squared_c_svc(y, problem.ridge)
+    u, g = 2.0 / square * y * solution.u, 2.0 / square * y * solution.gradient - y
+    # What was allowed for rounding; a gradient of the hulls is multiplied by the same factor.
+    noise = 0.5 * max(0.0, solution.violation - problem.violation(solution.u, solution.gradient))
+    return machine, replace(
+        solution,
+        u=u,
+        gradient=g,
+        offset=machine.offset(u, g),
+        gap=float(machine.gap(u, g, noise)),
+        violation=machine.violation(u, g) + 2 * noise,
+        objective=machine.objective(u, g),
+    )
 
 
 def _hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:
@@ -436,8 +472,18 @@ class SVC(BaseSVC):
         if np.isinf(self.C):
             return dual.nearest_points(y)
         if self.loss == "hinge":
-            return dual.c_svc(y, bounds=self.C * weight)
-        return dual.squared_c_svc(y, ridge=0.5 / (self.C * weight))
+            problem = dual.c_svc(y, bounds=self.C * weight)
+            if not solvers.get(self.solver).accepts(problem):
+                raise ValueError(
+                    f"The solver {self.solver!r} cannot train with loss='hinge': use "
+                    f"loss='squared_hinge', or one of the solvers {', '.join(solvers.accepting(problem))}."
+                )
+            return problem
+        ridge = 0.5 / (self.C * weight)
+        problem = dual.squared_c_svc(y, ridge)
+        if not solvers.get(self.solver).accepts(problem):
+            return dual.nearest_points(y, ridge)  # the same machine, up to a factor
+        return problem
 
 
 class NuSVC(BaseSVC):

@@ -29,13 +29,17 @@ __all__ = [
 ]
 
 # Built-in solvers are named, not imported: their compiled loops cost time that `import` should not.
-_BUILT_IN = {
+_BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "auto": ("batch", "Batch", {}),
     "batch": ("batch", "Batch", {}),
+    "gilbert": ("gilbert", "Gilbert", {}),
+    "mdm": ("mdm", "MDM", {}),
+    "mdm-accelerated": ("mdm", "MDM", {"accelerate": True}),
+    "npa": ("npa", "NPA", {}),
     "smo": ("smo", "SMO", {}),
     "smo-first-order": ("smo", "SMO", {"selection": "first-order"}),
 }
-_CLASSES = {"Batch": "batch", "SMO": "smo"}
+_CLASSES = {"Batch": "batch", "Gilbert": "gilbert", "MDM": "mdm", "NPA": "npa", "SMO": "smo"}
 _registered: dict[str, Callable[[], Solver]] = {}
 
 

@@ -13,17 +13,19 @@ where they differ most. Second order keeps i, takes the j of largest decrease
 :math:`(g_j - g_i)^2 / (Q_{ii} + Q_{jj} - 2Q_{ij})`, and compares the groups by that decrease. A
 curvature that is not positive (equal points, indefinite kernels) becomes a small positive number.
 
-Kernel calls per iteration: 2m (first order), 3m (second order), as the papers count.
+Kernel calls per iteration: 2m (first order), 3m (second order), as the papers count; a step along a cycle
+of M variables (see `maxmargin.solvers.cycles`) takes M m and includes the last pair step.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from maxmargin._jit import compiled
+from maxmargin.solvers import cycles as cy
 from maxmargin.solvers.base import Solver, State
+from maxmargin.solvers.cycles import Cycles
+from maxmargin.solvers.fetch import fetch
 
 _ITERATIONS, _NEEDED, _CALLS, _STUCK = range(4)
 
@@ -38,6 +40,8 @@ class SMO(Solver):
     prefetch : int
         When a row is missing, rows of this many further violators are computed with it. 0 computes
         no row that is not used.
+    accelerate : bool
+        Whether to step along the cycles in which pair steps repeat themselves.
 
     Examples
     --------
@@ -53,13 +57,14 @@ class SMO(Solver):
     name = "smo"
     about = "Keerthi et al. 2001 (most violating pair), Fan et al. 2005 (second order)"
 
-    def __init__(self, selection: str = "second-order", prefetch: int = 16) -> None:
+    def __init__(self, selection: str = "second-order", prefetch: int = 16, accelerate: bool = False) -> None:
         if selection not in ("first-order", "second-order"):
             raise ValueError(f"selection must be 'first-order' or 'second-order', got {selection!r}.")
-        self.selection, self.prefetch = selection, prefetch
+        self.selection, self.prefetch, self.accelerate = selection, prefetch, bool(accelerate)
 
     def __repr__(self) -> str:
-        return f"SMO(selection={self.selection!r})"
+        more = ", accelerate=True" if self.accelerate else ""
+        return f"SMO(selection={self.selection!r}{more})"
 
     def begin(self, state: State) -> None:
         """Diagonal, curvature floor and columns of the variables."""
@@ -77,12 +82,13 @@ class SMO(Solver):
         state.memory["diag"] = diag
         state.memory["tau"] = unit * (1e-6 if gram.dtype == np.float32 else 1e-12)
         state.memory["columns"] = gram.columns[problem.row]
+        state.memory["cycles"] = Cycles.of(problem.m if self.accelerate else 0)
 
     def advance(self, state: State) -> None:
         """Pair steps until a row is missing (fetched, then on) or a slice of the budget is used."""
         problem, gram, memory = state.problem, state.gram, state.memory
         slice_ = min(state.left, max(256, 20_000_000 // max(1, problem.m)))
-        need = np.empty(problem.n_groups + 1, np.int64)
+        need = np.empty(problem.n_groups + (1024 if self.accelerate else 1), np.int64)
         report = np.zeros(4, np.int64)
         while report[_ITERATIONS] < slice_:
             slots, there = gram.slot[problem.row], gram.held(problem.row)
@@ -90,35 +96,21 @@ class SMO(Solver):
                 state.u, state.g, problem.lo, problem.hi, problem.ridge, problem.group,
                 problem.n_groups, problem.label, problem.coupling, problem.shift, memory["diag"],
                 gram.table, slots, there, memory["columns"], self.selection == "second-order",
-                slice_, state.target, memory["tau"], need, report,
+                slice_, state.target, memory["tau"], self.accelerate, memory["cycles"], gram.capacity, need,
+                report,
             )  # fmt: skip
             if report[_NEEDED] == 0:
                 break
-            self._fetch(state, need[: report[_NEEDED]], there)
+            fetch(state, need[: report[_NEEDED]], there, self.prefetch)
         gram.count(calls=int(report[_CALLS]))
         state.n_iter += int(report[_ITERATIONS])
         state.stuck = bool(report[_STUCK])
-
-    def _fetch(self, state: State, needed: Any, there: Any) -> None:
-        """Put the needed rows into the table, and with them the next violators'."""
-        problem, gram, u, g = state.problem, state.gram, state.u, state.g
-        more = min(self.prefetch, max(0, gram.capacity // 4 - len(needed)))
-        rows = [problem.row[needed]]
-        if more:
-            for score in (
-                np.where((u < problem.hi) & ~there, state.most[problem.group] - g, -np.inf),
-                np.where((u > problem.lo) & ~there, g - state.least[problem.group], -np.inf),
-            ):
-                k = min(more // 2, len(score) - 1)
-                best = np.argpartition(-score, k)[:k]
-                rows.append(problem.row[best[score[best] > 0]])
-        gram.ensure(np.concatenate(rows))
 
 
 @compiled()
 def _pair_steps(  # type: ignore[no-untyped-def]
     u, g, lo, hi, ridge, group, n_groups, label, coupling, shift, diag, table, slot, there, column,
-    second_order, budget, target, tau, need, report,
+    second_order, budget, target, tau, accelerate, cycles, capacity, need, report,
 ):  # fmt: skip
     """Up to `budget` pair steps; stops early at the target or when the rows in `need` are missing."""
     m = len(u)
@@ -186,6 +178,48 @@ def _pair_steps(  # type: ignore[no-untyped-def]
             report[_STUCK] = 1
             return
         ci, cj = label[i], label[j]
+        size, along = 0, 0.0
+        if accelerate:
+            gain = d * (g[j] - g[i] - 0.5 * d * max(a, tau))
+            k = cy.closed(cycles, i, j)
+            if k > 0 and report[_ITERATIONS] + 2 <= budget:
+                size = cy.collapse(cycles, k, i, j, d)
+                slope = 0.0
+                for h in range(size):
+                    t = cycles.members[h]
+                    to_i = coupling[label[t], ci] * (row_i[column[t]] + shift) if h != 0 else diag[t]
+                    to_j = coupling[label[t], cj] * (row_j[column[t]] + shift) if h != 1 else diag[t]
+                    slope -= cycles.mu[h] * (g[t] + d * (to_i - to_j))
+                report[_CALLS] += 2 * size
+                limit = cy.room(cycles, size, u, lo, hi)
+                along, _ = cy.length(k, size, slope, cy.decrease(cycles, k, gain), limit)
+                if along > 0.0 and size <= min(capacity, len(need)):
+                    for h in range(size):
+                        if not there[cycles.members[h]]:
+                            need[report[_NEEDED]] = cycles.members[h]
+                            report[_NEEDED] += 1
+                    if report[_NEEDED] > 0:  # once they are there, the same step is found again
+                        u[i], u[j] = before_i, before_j
+                        return
+                else:
+                    along = 0.0
+                    cy.dismiss(cycles, k)
+            if along == 0.0:
+                cy.remember(cycles, i, j, d, gain)
+        if along > 0.0:
+            cy.move(cycles, size, along, u, lo, hi)
+            cycles.mu[0] += d
+            cycles.mu[1] -= d
+            for h in range(size):
+                s, change = cycles.members[h], cycles.mu[h]
+                row, c = table[slot[s]], label[s]
+                for t in range(m):
+                    g[t] += change * coupling[label[t], c] * (row[column[t]] + shift)
+                g[s] += change * ridge[s]
+            cy.forget(cycles)
+            report[_ITERATIONS] += 2
+            report[_CALLS] += (size + (1 if second_order else 0)) * m
+            continue
         for t in range(m):
             g[t] += d * (
                 coupling[label[t], ci] * (row_i[column[t]] + shift)
