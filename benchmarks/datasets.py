@@ -5,6 +5,7 @@ The folder may hold, for a data set NAME,
 - ``NAME.npz`` with ``X_train``, ``y_train`` and, if there are any, ``X_test``, ``y_test``; a sparse part as
   ``X_train_data``, ``X_train_indices``, ``X_train_indptr``, ``X_train_shape``; optionally ``scale_min``,
   ``scale_max``, ``scale_to``, a linear scaling per feature that is applied on loading; or
+- ``NAME.npz`` with ``X`` and ``y`` (Rätsch's benchmark sets, as ``raetsch_NAME.npz``); or
 - the files ``NAME`` and ``NAME.t`` in LIBSVM's text format, as on the LIBSVM data sets page.
 """
 
@@ -80,6 +81,21 @@ def covtype_like(n: int, seed: int = 0) -> Data:
     X[np.arange(total), 10 + area] = 1.0
     X[np.arange(total), 14 + soil] = 1.0
     return Data(X[:n], y[:n], X[n:], y[n:])
+
+
+def whole(name: str) -> tuple[Any, Any]:
+    """All rows of a data set, standardised, with labels -1 and +1; for cross-validation."""
+    if name in ("breast_cancer", "synthetic"):
+        data = load(name, 300)
+        X, y = data.X, np.where(np.asarray(data.y) > 0, 1.0, -1.0)
+    else:
+        with np.load(_path(name)) as archive:
+            if "X" not in archive.files:
+                data = _from_folder(name)
+                return data.X, np.asarray(data.y, dtype=np.float64)
+            X, y = archive["X"].astype(np.float64), archive["y"].astype(np.float64)
+    spread = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), y
 
 
 def available(name: str) -> bool:
