@@ -98,6 +98,19 @@ def whole(name: str) -> tuple[Any, Any]:
     return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), y
 
 
+def partitions(name: str, count: int) -> list[tuple[Any, Any, Any, Any]]:
+    """Training and test rows of the first partitions of one of Rätsch's sets, standardised as a whole."""
+    X, y = whole(name)
+    if name == "breast_cancer":
+        halves = [np.random.default_rng(k).permutation(len(y)) for k in range(count)]
+        splits = [(half[: len(y) // 2], half[len(y) // 2 :]) for half in halves]
+    else:
+        with np.load(_path(name)) as archive:
+            pairs = zip(archive["train_splits"], archive["test_splits"], strict=True)
+            splits = [(train.astype(np.intp), test.astype(np.intp)) for train, test in pairs][:count]
+    return [(X[train], y[train], X[test], y[test]) for train, test in splits]
+
+
 def available(name: str) -> bool:
     """Whether `load` would find the data set."""
     try:

@@ -363,7 +363,7 @@ class Dual:
 
     def infeasible(self, u: Floats, g: Floats, gram: Any) -> bool:
         """Whether the hulls touch to working precision: there is no margin to rescale to 1."""
-        if not self.self_scaled:
+        if not self.self_scaled or (self.ridge > 0).all():  # slacks always leave a margin
             return False
         return self.square(u, g) <= 1e-12 * float(np.max(np.abs(gram.diag), initial=0.0))
 

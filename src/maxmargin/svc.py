@@ -280,8 +280,10 @@ def _as_c_svc(problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
     problems are returned as they are.
     """
     square = problem.square(solution.u, solution.gradient)
-    if problem.name != "nearest_points" or solution.status is Status.INFEASIBLE or not square > 0:
+    if problem.name != "nearest_points":
         return problem, solution
+    if solution.status is Status.INFEASIBLE or not square > 0:
+        return problem, replace(solution, gap=np.inf)  # no multiple of it says anything about the machine
     y = np.where(problem.group == 0, 1.0, -1.0)
     machine = dual.squared_c_svc(y, problem.ridge)
     u, g = 2.0 / square * y * solution.u, 2.0 / square * y * solution.gradient - y
@@ -479,6 +481,10 @@ class SVC(BaseSVC):
                     f"loss='squared_hinge', or one of the solvers {', '.join(solvers.accepting(problem))}."
                 )
             return problem
+        if not weight.all():
+            raise ValueError(
+                "A class_weight of 0 is not possible with loss='squared_hinge': leave the class out instead."
+            )
         ridge = 0.5 / (self.C * weight)
         problem = dual.squared_c_svc(y, ridge)
         if not solvers.get(self.solver).accepts(problem):

@@ -249,6 +249,8 @@ class Solver(ABC):
                 status = Status.INTERRUPTED
             trace.add(record)
             if status is not None:
+                if status is not Status.SOLVED:
+                    precision.measure()
                 break
             if precision.replaced:
                 precision.replaced = False

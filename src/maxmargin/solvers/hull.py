@@ -29,6 +29,8 @@ Index = NDArray[np.intp]
 ITERATIONS, NEEDED, CALLS, STUCK = range(4)
 #: Stands for minus infinity: what cannot leave has this added to its margin.
 BAR = -1e300
+# Rounds of fetching rows without a step after which a run gives up.
+_PATIENCE = 64
 # Entries whose extremes are found together; then one such range is searched for the place.
 _RANGE = 128
 
@@ -98,6 +100,7 @@ class HullSolver(Solver):
         u, g = state.u[order], state.g[order]
         square = float(u @ g)
         relative = self._relative(state, square)
+        idle = 0
         while report[ITERATIONS] < budget:
             rows = problem.row[order]
             there = gram.held(rows)
@@ -106,10 +109,13 @@ class HullSolver(Solver):
                 gram.table, gram.slot[rows], there, memory["column"], memory["direct"],
             )  # fmt: skip
             report[NEEDED] = 0
+            before = int(report[ITERATIONS])
             # ||W||^2 is kept current in the loop and refreshed here.
             self._steps(state, hulls, u, g, float(u @ g), relative, budget, need, report)
             state.u[order], state.g[order] = u, g
-            if report[NEEDED] == 0:
+            idle = idle + 1 if report[ITERATIONS] == before else 0
+            if report[NEEDED] == 0 or idle > _PATIENCE:
+                report[STUCK] |= idle > _PATIENCE
                 break
             held = np.empty_like(there)
             held[order] = there

@@ -94,6 +94,9 @@ class MDM(HullSolver):
         m = state.problem.m if self.accelerate else 0
         state.memory["cycles"] = Cycles.of(m, by_pair=self.by_pair)
 
+    def _rows_at_once(self, problem: Dual) -> int:
+        return 2 if self.selection == "margin" else 1 + problem.n_groups
+
     def _most_needed(self, problem: Dual) -> int:
         return 1024
 
@@ -193,10 +196,13 @@ def _pair_steps(  # type: ignore[no-untyped-def]
                 total = cy.decrease(cycles, k, gain)
                 limit = cy.room(cycles, size, u, lo, hi)
                 along, more = cy.length(k, size, slope, total, limit)
-                if along > 0.0 and size <= min(capacity, len(need)):
+                reserved = n_hulls if second_order else 0  # rows that the selection needs beside these
+                if along > 0.0 and size <= min(capacity - reserved, len(need)):
                     for h in range(size):
                         missing(hulls, cycles.members[h], need, report)
                     if report[NEEDED] > 0:  # once they are there, the same step is found again
+                        report[NEEDED] = size
+                        need[:size] = cycles.members[:size]
                         u[lower], u[upper] = before_lower, before_upper
                         return
                 else:

@@ -28,6 +28,8 @@ from maxmargin.solvers.cycles import Cycles
 from maxmargin.solvers.fetch import fetch
 
 _ITERATIONS, _NEEDED, _CALLS, _STUCK = range(4)
+# Rounds of fetching rows without a step after which a run gives up.
+_PATIENCE = 64
 
 
 class SMO(Solver):
@@ -90,7 +92,9 @@ class SMO(Solver):
         slice_ = min(state.left, max(256, 20_000_000 // max(1, problem.m)))
         need = np.empty(problem.n_groups + (1024 if self.accelerate else 1), np.int64)
         report = np.zeros(4, np.int64)
+        idle = 0
         while report[_ITERATIONS] < slice_:
+            before = int(report[_ITERATIONS])
             slots, there = gram.slot[problem.row], gram.held(problem.row)
             _pair_steps(
                 state.u, state.g, problem.lo, problem.hi, problem.ridge, problem.group,
@@ -99,7 +103,9 @@ class SMO(Solver):
                 slice_, state.target, memory["tau"], self.accelerate, memory["cycles"], gram.capacity, need,
                 report,
             )  # fmt: skip
-            if report[_NEEDED] == 0:
+            idle = idle + 1 if report[_ITERATIONS] == before else 0
+            if report[_NEEDED] == 0 or idle > _PATIENCE:
+                report[_STUCK] |= idle > _PATIENCE
                 break
             fetch(state, need[: report[_NEEDED]], there, self.prefetch)
         gram.count(calls=int(report[_CALLS]))
@@ -193,12 +199,13 @@ def _pair_steps(  # type: ignore[no-untyped-def]
                 report[_CALLS] += 2 * size
                 limit = cy.room(cycles, size, u, lo, hi)
                 along, _ = cy.length(k, size, slope, cy.decrease(cycles, k, gain), limit)
-                if along > 0.0 and size <= min(capacity, len(need)):
+                reserved = n_groups if second_order else 0  # rows that the selection needs beside these
+                if along > 0.0 and size <= min(capacity - reserved, len(need)):
                     for h in range(size):
-                        if not there[cycles.members[h]]:
-                            need[report[_NEEDED]] = cycles.members[h]
-                            report[_NEEDED] += 1
+                        report[_NEEDED] += not there[cycles.members[h]]
                     if report[_NEEDED] > 0:  # once they are there, the same step is found again
+                        report[_NEEDED] = size
+                        need[:size] = cycles.members[:size]
                         u[i], u[j] = before_i, before_j
                         return
                 else:
