@@ -66,7 +66,7 @@ def assert_every_step_is_feasible_and_lower(problem, steps):
 
 @pytest.mark.parametrize("finish", ["Newton", "", True, 1, "none", ("newton",)])
 def test_unknown_finish_is_refused_with_the_known_ones(finish):
-    with pytest.raises(ValueError, match=r"finish must be 'auto', 'newton' or None, got"):
+    with pytest.raises(ValueError, match="finish must be 'auto', 'newton', 'rosen', 'conjugate' or None"):
         Batch(finish=finish)
 
 

@@ -36,10 +36,19 @@ _BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mdm": ("mdm", "MDM", {}),
     "mdm-accelerated": ("mdm", "MDM", {"accelerate": True}),
     "npa": ("npa", "NPA", {}),
+    "rosen": ("rosen", "Rosen", {}),
+    "rosen-conjugate": ("rosen", "Rosen", {"directions": "conjugate"}),
     "smo": ("smo", "SMO", {}),
     "smo-first-order": ("smo", "SMO", {"selection": "first-order"}),
 }
-_CLASSES = {"Batch": "batch", "Gilbert": "gilbert", "MDM": "mdm", "NPA": "npa", "SMO": "smo"}
+_CLASSES = {
+    "Batch": "batch",
+    "Gilbert": "gilbert",
+    "MDM": "mdm",
+    "NPA": "npa",
+    "Rosen": "rosen",
+    "SMO": "smo",
+}
 _registered: dict[str, Callable[[], Solver]] = {}
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver, State, Stop
-from maxmargin.solvers.finish import NewtonFinish
+from maxmargin.solvers.finish import FaceFinish, NewtonFinish
 from maxmargin.solvers.focus import Focus
 from maxmargin.solvers.small import SmallMachines
 from maxmargin.solvers.working_set import LARGEST, WorkingSet
@@ -32,9 +32,10 @@ class Batch(Solver):
     ----------
     working_set : int, optional
         Size of the working set, at most 2,048; by default 1,024, for 10,000 variables and more 2,048.
-    finish : {"auto", "newton", None}
-        Newton steps on the free variables, see `maxmargin.solvers.finish`: when they pay, whenever it is
-        nearly known which variables are free, or never.
+    finish : {"auto", "newton", "rosen", "conjugate", None}
+        What is done once it is nearly known which variables are free, see `maxmargin.solvers.finish`:
+        Newton steps when they pay ("auto"), or always; gradient projection along steepest or conjugate
+        directions (`maxmargin.solvers.rosen`); or nothing.
 
     Examples
     --------
@@ -55,8 +56,10 @@ class Batch(Solver):
     def __init__(self, working_set: int | None = None, finish: str | None = "auto") -> None:
         if working_set is not None and not 2 <= working_set <= LARGEST:
             raise ValueError(f"working_set must be between 2 and {LARGEST}, got {working_set!r}.")
-        if finish not in ("auto", "newton", None):
-            raise ValueError(f"finish must be 'auto', 'newton' or None, got {finish!r}.")
+        if finish not in ("auto", "newton", "rosen", "conjugate", None):
+            raise ValueError(
+                f"finish must be 'auto', 'newton', 'rosen', 'conjugate' or None, got {finish!r}."
+            )
         self.working_set, self.finish = working_set, finish
 
     def __repr__(self) -> str:
@@ -73,7 +76,9 @@ class Batch(Solver):
         if old is not None and not new.whole:
             new.enter(old.ids[old.ids >= 0])
         state.memory["progress"] = _Progress()
-        state.memory.setdefault("finish", NewtonFinish())
+        if "finish" not in state.memory:
+            projected = self.finish in ("rosen", "conjugate")
+            state.memory["finish"] = FaceFinish(self.finish == "conjugate") if projected else NewtonFinish()
 
     def small_machines(
         self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop

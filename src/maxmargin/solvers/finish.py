@@ -158,3 +158,30 @@ class NewtonFinish:
             of = problem.group[free] == g
             d[of] = shift_sum(np.clip(d[of], below[of], above[of]), below[of], above[of], 0.0)
         return d
+
+
+class FaceFinish(NewtonFinish):
+    """Gradient projection in place of the factorisation, see `maxmargin.solvers.rosen`.
+
+    Parameters
+    ----------
+    conjugate : bool
+        Whether directions are conjugate; otherwise the paper's.
+    """
+
+    def __init__(self, conjugate: bool) -> None:
+        super().__init__()
+        self.conjugate = conjugate
+
+    def _direction(self, state: State, free: Index) -> Floats | None:
+        from maxmargin.solvers.rosen import minimise
+
+        problem = state.problem
+        Q = problem.block(free, free, state.gram).astype(np.float64)
+        u, g = state.u[free], state.g[free]
+        group = np.unique(problem.group[free], return_inverse=True)[1]
+        minimise(
+            Q, g, u, problem.lo[free], problem.hi[free], group, int(group.max()) + 1, self.conjugate,
+            0.1 * max(state.target, 0.0), 4 * len(free),
+        )  # fmt: skip
+        return u - state.u[free]
