@@ -451,6 +451,29 @@ def test_move_to_the_limit_puts_somebody_exactly_at_a_bound(seed):
     assert reached > 20
 
 
+@every_seed
+def test_move_a_little_too_far_is_cut_at_the_box_and_recorded_as_it_was(seed):
+    rng = np.random.default_rng(seed)
+    balanced_again = 0
+    for _ in range(200):
+        lo, hi, u, members, mu, limit = balanced(rng)
+        if not np.isfinite(limit):
+            continue
+        cycles, before = filled(members, mu), u.copy()
+        step = limit * (1.0 + 1e-6)
+        cy.move(cycles, len(members), step, u, lo, hi)
+        assert (u >= lo).all() and (u <= hi).all()
+        change = np.zeros(M)
+        change[members] = cycles.mu[: len(members)]
+        scale = np.abs(before).sum() + step * np.abs(mu).sum()
+        assert np.abs(u - before - change).max() <= 4e-16 * scale
+        room = np.minimum(u - lo, hi - u)[members]
+        if (room[room > 0] > 1e-5 * scale).all() and (room > 0).any():  # somebody can make up for it
+            balanced_again += 1
+            assert abs(u.sum() - before.sum()) <= 1e-15 * scale * M
+    assert balanced_again > 50
+
+
 def test_move_that_rounds_past_a_bound_stays_in_the_box_and_keeps_the_sum():
     lo, hi = np.zeros(3), np.full(3, np.inf)
     u = np.array([0.1, 0.3, 0.6])

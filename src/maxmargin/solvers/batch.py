@@ -21,6 +21,8 @@ from maxmargin.solvers.focus import Focus
 from maxmargin.solvers.small import SmallMachines
 from maxmargin.solvers.working_set import LARGEST, WorkingSet
 
+# A whole problem is finished this often at most, from this size on and at tolerances below this.
+_FINISHES, _WORTH_A_FINISH, _TIGHT = 4, 200, 5e-5
 # Nominal seconds of an iteration, of a byte of a row in a pair step, and of one in a gradient update.
 _ITERATION, _STEP, _UPDATE = 3e-4, 1.2e-10, 1e-10
 
@@ -83,19 +85,22 @@ class Batch(Solver):
     def small_machines(
         self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop
     ) -> SmallMachines | None:
-        """Small machines, each in one compiled call."""
+        """Small machines, each in one compiled call; a single one at a tight tolerance is better finished."""
+        alone = len(problems) == 1 and _WORTH_A_FINISH <= problems[0].m <= LARGEST
+        if alone and stop.tol <= _TIGHT and self.finish is not None:
+            return None
         return SmallMachines.over(gram, bounds, problems, stop) if self.working_set is None else None
 
     def advance(self, state: State) -> None:
         """One outer iteration."""
         working: WorkingSet = state.memory["set"]
         fresh = 0
-        if self._finish(state):
+        if self._finish_whole(state) if working.whole else self._finish(state):
             return
         if not working.whole:
             self._refocus(state, working)
             fresh = working.enter(working.candidates(state))
-        steps, moved, delta = working.solve(state)
+        steps, moved, delta = working.solve(state, self._stage(state))
         focus: Focus | None = state.memory.get("focus")
         working.take_step(state, moved, delta, focus)
         state.n_iter += max(steps, 1)
@@ -104,6 +109,36 @@ class Batch(Solver):
         values = steps * len(working.ids) * _STEP + len(moved) * columns * _UPDATE
         progress.worked(_ITERATION + values * state.gram.dtype.itemsize)
         state.stuck = progress.stuck(state, steps, fresh)
+
+    def _stage(self, state: State) -> float:
+        """Where the pair steps on a whole problem give way to a finish; 0 if there is none to come."""
+        left = state.memory.setdefault("finishes", 0 if self.finish is None else _FINISHES)
+        whole: bool = state.memory["set"].whole
+        if not whole or left == 0 or state.problem.m < _WORTH_A_FINISH or state.stop.tol > _TIGHT:
+            return 0.0
+        scale = state.problem.tolerance_scale(state.u, state.g)
+        worst = float(np.max(state.most - state.least))
+        # From 1e-3 on, then from a tenth of what is there.
+        return min(5e-4 / scale, 0.1 * worst) if np.isfinite(scale) else 0.0
+
+    def _finish_whole(self, state: State) -> bool:
+        """A finish on a problem that is in the working set as a whole, once pair steps have come near."""
+        stage = self._stage(state)
+        if stage == 0.0 or state.n_iter == 0 or state.memory.get("finished_at") == state.n_iter:
+            return False
+        state.memory["finishes"] -= 1
+        problem = state.problem
+
+        def product(idx: NDArray[np.intp], d: NDArray[np.float64]) -> NDArray[np.float64]:
+            change = np.zeros(problem.m)
+            problem.update(change, idx, d, state.gram)
+            return change
+
+        if state.left < 1 or not state.memory["finish"].step(state, product):
+            return False
+        state.n_iter += 1
+        state.memory["finished_at"] = state.n_iter
+        return True
 
     def _finish(self, state: State) -> bool:
         """A Newton step, if it is time for one."""

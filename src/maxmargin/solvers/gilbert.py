@@ -28,6 +28,7 @@ import numpy as np
 from maxmargin._jit import compiled
 from maxmargin.dual import Dual
 from maxmargin.solvers.hull import (
+    BAR,
     CALLS,
     ITERATIONS,
     NEEDED,
@@ -163,6 +164,7 @@ def _gilbert_steps(hulls, u, g, square, relative, by_gap, extremes, budget, need
         for t in range(m):
             u[t] *= 1.0 - step
             g[t] *= 1.0 - step
+            bar[t] = 0.0 if u[t] > 0.0 else BAR
         for k in range(n_hulls):
             first = extremes.first[k]
             u[first] += step

@@ -61,35 +61,29 @@ class NPA(HullSolver):
 
     def _steps(self, state: State, hulls: Any, u: Any, g: Any, square: float, *rest: Any) -> None:
         relative, budget, need, report = rest
-        parts = self._parts(state, hulls, u, g)
+        parts = self._parts(state, g)
         extremes = Extremes.of(state.problem.n_groups)
         _triangle_steps(
             hulls, u, g, parts, square, relative, extremes, budget, state.memory["tau"], need, report
         )
 
-    @staticmethod
-    def _parts(state: State, hulls: Any, u: Any, g: Any) -> Any:
-        """Row k: the products <x_k, z_j> with the point of hull k; they add up to g."""
-        n_hulls = len(hulls.starts) - 1
-        if n_hulls == 1:
-            return g[None, :]
-        # Kept between calls: they are derived from u, which nobody else moves.
-        kept = state.memory.get("parts")
-        if kept is None:
-            problem, order = state.problem, state.memory["order"]
-            kept = np.empty((2, len(u)))
-            one = np.zeros(problem.m)
-            first = order[: hulls.starts[1]]
-            one[first] = state.u[first]
-            kept[0] = (problem.gradient(one, state.gram))[order]
-            state.memory["parts"] = kept
-        kept[1] = g - kept[0]
-        return kept
-
     def begin(self, state: State) -> None:
-        """Also: the products with each hull's point are not known."""
+        """Also: the products with the first hull's point; here, as it may move rows in the cache."""
         super().begin(state)
-        state.memory.pop("parts", None)
+        problem = state.problem
+        if problem.n_groups == 2:
+            one = np.where(problem.group == 0, state.u, 0.0)
+            first = problem.gradient(one, state.gram)[state.memory["order"]]
+            state.memory["parts"] = np.stack([first, first])
+
+    @staticmethod
+    def _parts(state: State, g: Any) -> Any:
+        """Row k: the products <x_k, z_j> with the point of hull k; they add up to g."""
+        if state.problem.n_groups == 1:
+            return g[None, :]
+        parts = state.memory["parts"]
+        parts[1] = g - parts[0]
+        return parts
 
 
 @compiled()
@@ -163,6 +157,7 @@ def _triangle_steps(  # type: ignore[no-untyped-def]
         if b > 0.0:
             for t in range(start, end):
                 u[t] *= 1.0 - b
+                bar[t] = 0.0 if u[t] > 0.0 else BAR
             for t in range(m):
                 if n_hulls == 2:
                     g[t] -= b * own[t]

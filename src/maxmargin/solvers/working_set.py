@@ -98,8 +98,11 @@ class WorkingSet:
         free = (self.u[ids] > self.problem.lo[ids]) & (self.u[ids] < self.problem.hi[ids])
         return np.where(ids < 0, _EMPTY, np.where(free, _FREE, _BOUND))
 
-    def solve(self, state: State) -> tuple[int, NDArray[np.intp], NDArray[np.float64]]:
-        """Solve the inner problem; returns the steps taken, the places that moved and by how much."""
+    def solve(self, state: State, at_least: float = 0.0) -> tuple[int, NDArray[np.intp], NDArray[np.float64]]:
+        """Solve the inner problem; returns the steps taken, the places that moved and by how much.
+
+        `at_least` is a violation below which it need not go, whatever the target.
+        """
         problem, ids = self.problem, self.ids
         u = state.u[ids]
         lo, hi = problem.lo[ids], problem.hi[ids]
@@ -112,6 +115,7 @@ class WorkingSet:
         gap = float(np.max(state.most - state.least))
         # Part of the problem is solved as well as the rest deserves, the whole of it to the end.
         tol = 0.5 * state.target if self.whole else max(0.5 * state.target, 0.1 * gap)
+        tol = max(tol, at_least)
         most_steps = (100 if self.whole else 8) * len(ids)
         block = self.block
         steps = pair_steps(
