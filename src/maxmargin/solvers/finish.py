@@ -31,6 +31,8 @@ Index = NDArray[np.intp]
 _FEWEST, _MOST, _LARGEST_MATRIX = 16, 8192, 1 << 28
 # Share of the free variables that may come or go in an iteration when Newton's method begins to make sense.
 _CHANGING = 0.015
+# Multiplications that a finish by projection may take.
+_PRODUCTS = 4_000_000_000
 # Rounds in which variables are taken to their bounds.
 _ROUNDS = 6
 # Floating point operations per second and thread that a factorisation reaches, roughly.
@@ -182,6 +184,6 @@ class FaceFinish(NewtonFinish):
         group = np.unique(problem.group[free], return_inverse=True)[1]
         minimise(
             Q, g, u, problem.lo[free], problem.hi[free], group, int(group.max()) + 1, self.conjugate,
-            0.1 * max(state.target, 0.0), 4 * len(free),
+            0.1 * max(state.target, 0.0), min(4 * len(free), 1 + _PRODUCTS // len(free) ** 2),
         )  # fmt: skip
         return u - state.u[free]

@@ -102,11 +102,12 @@ class MDM(HullSolver):
 
     def _steps(self, state: State, hulls: Any, u: Any, g: Any, square: float, *rest: Any) -> None:
         relative, budget, need, report = rest
-        order = state.memory["order"]
+        problem, memory = state.problem, state.memory
+        order, second_order = memory["order"], self.selection == "second-order"
         _pair_steps(
-            hulls, u, g, state.problem.lo[order], state.problem.hi[order], square, relative, self.selection
-            == "second-order", self.accelerate, state.memory["cycles"], state.gram.capacity,
-            Extremes.of(state.problem.n_groups), budget, state.memory["tau"], need, report,
+            hulls, u, g, problem.lo[order], problem.hi[order], square, relative, second_order,
+            self.accelerate, memory["cycles"], state.gram.capacity, Extremes.of(problem.n_groups), budget,
+            memory["tau"], need, report,
         )  # fmt: skip
 
 
