@@ -222,9 +222,16 @@ class Dual:
             g += self.coupling[self.label[some], c] * z
         return g
 
-    def block(self, idx: Index, others: Index, gram: Any) -> Array:
-        """The block of A∘(K+c) + diag(ridge) for two sets of variables, in the rows' precision."""
-        Q = gram.block(self.row[idx], self.row[others])
+    def block(self, idx: Index, others: Index, gram: Any, cached: bool = False) -> Array:
+        """The block of A∘(K+c) + diag(ridge) for two sets of variables, in the rows' precision.
+
+        If `cached` it is taken from whole rows, which stay in the cache; otherwise it is computed directly.
+        """
+        if cached:
+            Q = np.ascontiguousarray(gram.rows(self.row[idx])[:, self.row[others]])
+            gram.count(calls=len(idx) * (len(others) - gram.n))  # used: only these columns
+        else:
+            Q = gram.block(self.row[idx], self.row[others])
         if self.shift:
             Q += Q.dtype.type(self.shift)
         if self.signs is None:

@@ -186,11 +186,11 @@ def test_a_known_block_is_not_computed_again():
     gram = qp.gram_of(X)
     block = Block(problem, gram)
     block.of(np.arange(20))
-    before = gram.n_evals
+    before = gram.n_calls
     block.of(np.arange(5, 15))
-    assert gram.n_evals == before
+    assert gram.n_calls == before
     block.of(np.arange(5, 16))
-    assert gram.n_evals == before + 11
+    assert gram.n_calls == before + 11
 
 
 def test_rank_counts_within_groups():

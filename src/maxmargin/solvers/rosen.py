@@ -184,7 +184,9 @@ class Block:
         old = np.flatnonzero(known)
         Q[np.ix_(old, old)] = self._Q[np.ix_(at[old], at[old])]
         if len(new):
-            Q[new] = self._problem.block(own[new], own, self._gram)
+            # The rows of what moves are wanted again, for the whole gradient.
+            cached = bool(getattr(self._gram, "holds_all", False))
+            Q[new] = self._problem.block(own[new], own, self._gram, cached)
             Q[:, new] = Q[new].T
         self._own, self._Q = own, Q
         return Q
