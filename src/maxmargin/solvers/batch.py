@@ -127,16 +127,8 @@ class Batch(Solver):
         if stage == 0.0 or state.n_iter == 0 or state.memory.get("finished_at") == state.n_iter:
             return False
         state.memory["finishes"] -= 1
-        problem = state.problem
-
-        def product(idx: NDArray[np.intp], d: NDArray[np.float64]) -> NDArray[np.float64]:
-            change = np.zeros(problem.m)
-            problem.update(change, idx, d, state.gram)
-            return change
-
-        if state.left < 1 or not state.memory["finish"].step(state, product):
+        if not self._finish_step(state):
             return False
-        state.n_iter += 1
         state.memory["finished_at"] = state.n_iter
         return True
 
@@ -151,6 +143,11 @@ class Batch(Solver):
         expected = progress.left(state.target) * progress.pace
         if self.finish == "auto" and not finish.pays(state, expected, progress.work):
             return False
+        progress.since_finish = 0
+        return self._finish_step(state)
+
+    @staticmethod
+    def _finish_step(state: State) -> bool:
         focus: Focus | None = state.memory.get("focus")
 
         def product(idx: NDArray[np.intp], d: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -161,8 +158,7 @@ class Batch(Solver):
                 focus.update(change, idx, d, state)
             return change
 
-        progress.since_finish = 0
-        if state.left < 1 or not finish.step(state, product):
+        if state.left < 1 or not state.memory["finish"].step(state, product):
             return False
         state.n_iter += 1
         return True

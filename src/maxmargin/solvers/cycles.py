@@ -198,6 +198,25 @@ def length(k, size, slope, total, limit):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def plan(cycles, k, size, slope, gain, u, lo, hi, there, most, need):  # type: ignore[no-untyped-def]
+    """How far to go along the collapsed cycle, what that gains, and how many rows must be fetched first.
+
+    A step that does not pay, or of more than `most` rows, is dismissed. Where a row is missing (`there`), all
+    that the step reads are put into `need`, so that none is driven out for another.
+    """
+    limit = room(cycles, size, u, lo, hi)
+    along, more = length(k, size, slope, decrease(cycles, k, gain), limit)
+    if along == 0.0 or size > min(most, len(need)):
+        dismiss(cycles, k)
+        return 0.0, 0.0, 0
+    for h in range(size):
+        if not there[cycles.members[h]]:
+            need[:size] = cycles.members[:size]
+            return along, more, size
+    return along, more, 0
+
+
+@compiled()
 def move(cycles, size, step, u, lo, hi):  # type: ignore[no-untyped-def]
     """Take the step in u; what reaches a bound is put there exactly, the sum stays what it is."""
     error = 0.0

@@ -176,14 +176,8 @@ class FaceFinish(NewtonFinish):
         self.conjugate = conjugate
 
     def _direction(self, state: State, free: Index) -> Floats | None:
-        from maxmargin.solvers.rosen import minimise
+        from maxmargin.solvers.rosen import on_face
 
-        problem = state.problem
-        Q = problem.block(free, free, state.gram).astype(np.float64)
-        u, g = state.u[free], state.g[free]
-        group = np.unique(problem.group[free], return_inverse=True)[1]
-        minimise(
-            Q, g, u, problem.lo[free], problem.hi[free], group, int(group.max()) + 1, self.conjugate,
-            0.1 * max(state.target, 0.0), min(4 * len(free), 1 + _PRODUCTS // len(free) ** 2),
-        )  # fmt: skip
-        return u - state.u[free]
+        Q = state.problem.block(free, free, state.gram).astype(np.float64)
+        budget = min(4 * len(free), 1 + _PRODUCTS // len(free) ** 2)
+        return on_face(state, free, Q, self.conjugate, 0.1 * state.target, budget)[0] - state.u[free]

@@ -108,7 +108,7 @@ class Gilbert(HullSolver):
         excess = g - least[problem.group]
         wrong = np.flatnonzero((u > 0) & (excess > state.target))
         wrong = wrong[~np.isin(wrong, best)]
-        wrong = wrong[u[wrong] * (state.memory["tau"] + self._diag(state)[wrong]) < 4.0 * excess[wrong]]
+        wrong = wrong[u[wrong] * (state.memory["tau"] + problem.diag(gram, wrong)) < 4.0 * excess[wrong]]
         wrong = wrong[np.argsort(u[wrong], kind="stable")]
         before = problem.objective(u, g)
         while len(wrong):
@@ -126,20 +126,13 @@ class Gilbert(HullSolver):
             wrong = wrong[: len(wrong) // 2]
         return False
 
-    @staticmethod
-    def _diag(state: State) -> Any:
-        diag = np.empty(state.problem.m)
-        diag[state.memory["order"]] = state.memory["diag"]
-        return diag
-
 
 @compiled()
 def _gilbert_steps(hulls, u, g, square, relative, by_gap, extremes, budget, need, report):  # type: ignore[no-untyped-def]
     """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing."""
     m, n_hulls = len(u), len(hulls.starts) - 1
-    taken = 0
     bar = barred(u)
-    while taken < budget and report[ITERATIONS] < budget:
+    while report[ITERATIONS] < budget:
         select(hulls, g, bar, extremes)
         widest, towards, own = 0.0, 0.0, 0.0
         for k in range(n_hulls):
@@ -171,6 +164,5 @@ def _gilbert_steps(hulls, u, g, square, relative, by_gap, extremes, budget, need
             bar[first] = 0.0
             add_vertices(hulls, g, first, first, step, 0.0)
         square += -2.0 * step * (square - towards) + step * step * distance
-        taken += 1
         report[ITERATIONS] += 1
         report[CALLS] += n_hulls * m

@@ -20,17 +20,19 @@ from numpy.typing import NDArray
 from maxmargin._jit import IN_ORDER, REORDER, compiled, fmax, fmin
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.fetch import fetch
+from maxmargin.solvers.fetch import CALLS, ITERATIONS, NEEDED, STUCK, check_room, least_curvature, run
 from maxmargin.solvers.state import State
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-ITERATIONS, NEEDED, CALLS, STUCK = range(4)
+__all__ = [
+    "BAR", "CALLS", "ITERATIONS", "NEEDED", "STUCK", "Extremes", "HullSolver", "Hulls", "add_vertices",
+    "barred", "missing", "product", "select",
+]  # fmt: skip
+
 #: Stands for minus infinity: what cannot leave has this added to its margin.
 BAR = -1e300
-# Rounds of fetching rows without a step after which a run gives up.
-_PATIENCE = 64
 # Entries whose extremes are found together; then one such range is searched for the place.
 _RANGE = 128
 
@@ -68,14 +70,8 @@ class HullSolver(Solver):
         """The order hull by hull, the diagonal and the least curvature."""
         problem, gram = state.problem, state.gram
         need = min(self._rows_at_once(problem), len(np.unique(problem.row)))
-        if gram.capacity < need:
-            raise ValueError(
-                f"The cache of {gram.cache_bytes} bytes cannot hold the {need} kernel rows that "
-                f"{type(self).__name__} needs at once: give it at least "
-                f"{need * gram.n * gram.dtype.itemsize} bytes."
-            )
+        check_room(gram, need, type(self).__name__)
         diag = problem.diag(gram)
-        unit = float(np.max(np.abs(diag), initial=0.0)) or 1.0
         order = np.argsort(problem.group, kind="stable")
         column = gram.columns[problem.row][order]
         assert problem.signs is not None
@@ -87,42 +83,28 @@ class HullSolver(Solver):
             diag=diag[order],
             column=column,
             direct=np.array_equal(column, np.arange(len(column))),
-            tau=unit * (1e-6 if gram.dtype == np.float32 else 1e-12),
+            tau=least_curvature(diag, gram),
         )
 
     def advance(self, state: State) -> None:
         """Steps until a row is missing (fetched, then on) or a slice of the budget is used."""
         problem, gram, memory = state.problem, state.gram, state.memory
         order = memory["order"]
-        budget = min(state.left, max(256, 20_000_000 // max(1, problem.m)))
-        need = np.empty(self._most_needed(problem), np.int64)
-        report = np.zeros(4, np.int64)
+        rows = problem.row[order]
         u, g = state.u[order], state.g[order]
-        square = float(u @ g)
-        relative = self._relative(state, square)
-        idle = 0
-        while report[ITERATIONS] < budget:
-            rows = problem.row[order]
-            there = gram.held(rows)
+        relative = self._relative(state, float(u @ g))
+
+        def steps(there: Any, budget: int, need: Any, report: Any) -> None:
             hulls = Hulls(
                 memory["starts"], memory["sign"], memory["ridge"], memory["diag"], problem.shift,
-                gram.table, gram.slot[rows], there, memory["column"], memory["direct"],
+                gram.table, gram.slot[rows], there[order], memory["column"], memory["direct"],
             )  # fmt: skip
-            report[NEEDED] = 0
-            before = int(report[ITERATIONS])
             # ||W||^2 is kept current in the loop and refreshed here.
             self._steps(state, hulls, u, g, float(u @ g), relative, budget, need, report)
             state.u[order], state.g[order] = u, g
-            idle = idle + 1 if report[ITERATIONS] == before else 0
-            if report[NEEDED] == 0 or idle > _PATIENCE:
-                report[STUCK] |= idle > _PATIENCE
-                break
-            held = np.empty_like(there)
-            held[order] = there
-            fetch(state, order[need[: report[NEEDED]]], held, self.prefetch)
-        gram.count(calls=int(report[CALLS]))
-        state.n_iter += int(report[ITERATIONS])
-        state.stuck = bool(report[STUCK])
+            need[: report[NEEDED]] = order[need[: report[NEEDED]]]
+
+        run(state, steps, self._most_needed(problem), self.prefetch)
 
     @abstractmethod
     def _steps(

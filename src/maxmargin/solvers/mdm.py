@@ -194,21 +194,13 @@ def _pair_steps(  # type: ignore[no-untyped-def]
                     to_upper = hulls.diag[t] if h == 1 else product(hulls, upper, t)
                     slope -= cycles.mu[h] * (g[t] + step * (to_lower - to_upper))
                 report[CALLS] += 2 * size
-                total = cy.decrease(cycles, k, gain)
-                limit = cy.room(cycles, size, u, lo, hi)
-                along, more = cy.length(k, size, slope, total, limit)
                 reserved = n_hulls if second_order else 0  # rows that the selection needs beside these
-                if along > 0.0 and size <= min(capacity - reserved, len(need)):
-                    for h in range(size):
-                        missing(hulls, cycles.members[h], need, report)
-                    if report[NEEDED] > 0:  # once they are there, the same step is found again
-                        report[NEEDED] = size
-                        need[:size] = cycles.members[:size]
-                        u[lower], u[upper] = before_lower, before_upper
-                        return
-                else:
-                    along = 0.0
-                    cy.dismiss(cycles, k)
+                along, more, report[NEEDED] = cy.plan(
+                    cycles, k, size, slope, gain, u, lo, hi, hulls.there, capacity - reserved, need
+                )
+                if report[NEEDED] > 0:  # once they are there, the same step is found again
+                    u[lower], u[upper] = before_lower, before_upper
+                    return
         if along > 0.0:
             cy.move(cycles, size, along, u, lo, hi)
             cycles.mu[0] += step

@@ -89,20 +89,15 @@ class Rosen(Solver):
         # The paper's face is optimal where its gradient vanishes, whatever the tolerance of the whole.
         flat = _FLAT / problem.tolerance_scale(u, g) if np.isfinite(problem.tolerance_scale(u, g)) else 0.0
         flat = 0.1 * (max(state.target, 0.1 * worst) if conjugate else min(state.target, flat))
-        local_u, local_g = u[own], g[own]
-        group = np.unique(problem.group[own], return_inverse=True)[1]
-        budget = min(state.left, _STEPS)
-        steps, finished = minimise(
-            memory["block"].of(own), local_g, local_u, problem.lo[own], problem.hi[own], group,
-            int(group.max(initial=0)) + 1, conjugate, max(flat, 0.0), budget,
-        )  # fmt: skip
-        change = local_u - u[own]
+        Q = memory["block"].of(own)
+        new, steps, finished = on_face(state, own, Q, conjugate, flat, min(state.left, _STEPS))
+        change = new - u[own]
         moved = np.flatnonzero(change)
-        u[own] = local_u
+        u[own] = new
         problem.update(g, own[moved], change[moved], state.gram)
         memory["unfinished"] = not finished
         memory["release"] = min(2 * memory["release"], _MOST)
-        state.n_iter += max(int(steps), 1)
+        state.n_iter += max(steps, 1)
         state.stuck = not len(moved)
 
     @staticmethod
@@ -137,6 +132,28 @@ class Rosen(Solver):
             wrong = wrong[np.lexsort((-excess[wrong], problem.group[wrong]))]
             chosen[wrong[_rank(problem.group[wrong]) < state.memory["release"]]] = True
         return _at_most(_MOST, np.flatnonzero(chosen), state)
+
+
+def on_face(
+    state: State, own: Index, Q: Floats, conjugate: bool, flat: float, budget: int
+) -> tuple[Floats, int, bool]:
+    """What `minimise` makes of the variables `own`, its steps, and whether it came to its end."""
+    problem = state.problem
+    u, g = state.u[own], state.g[own]
+    groups, group = np.unique(problem.group[own], return_inverse=True)
+    steps, finished = minimise(
+        Q,
+        g,
+        u,
+        problem.lo[own],
+        problem.hi[own],
+        group,
+        max(1, len(groups)),
+        conjugate,
+        max(flat, 0.0),
+        budget,
+    )
+    return u, int(steps), bool(finished)
 
 
 def _means(problem: Dual, g: Floats, free: NDArray[np.bool_]) -> Floats:

@@ -19,17 +19,15 @@ of M variables (see `maxmargin.solvers.cycles`) takes M m and includes the last 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from maxmargin._jit import compiled
 from maxmargin.solvers import cycles as cy
 from maxmargin.solvers.base import Solver, State
 from maxmargin.solvers.cycles import Cycles
-from maxmargin.solvers.fetch import fetch
-
-_ITERATIONS, _NEEDED, _CALLS, _STUCK = range(4)
-# Rounds of fetching rows without a step after which a run gives up.
-_PATIENCE = 64
+from maxmargin.solvers.fetch import CALLS, ITERATIONS, NEEDED, STUCK, check_room, least_curvature, run
 
 
 class SMO(Solver):
@@ -74,43 +72,26 @@ class SMO(Solver):
         diag = problem.diag(gram)
         rows = 2 if self.selection == "first-order" else 1 + problem.n_groups
         rows = min(rows, len(np.unique(problem.row)))
-        if gram.capacity < rows:
-            need = rows * gram.n * gram.dtype.itemsize
-            raise ValueError(
-                f"The cache of {gram.cache_bytes} bytes cannot hold the {rows} kernel rows that SMO needs "
-                f"at once: give it at least {need} bytes."
-            )
-        unit = float(np.max(np.abs(diag), initial=0.0)) or 1.0
+        check_room(gram, rows, "SMO")
         state.memory["diag"] = diag
-        state.memory["tau"] = unit * (1e-6 if gram.dtype == np.float32 else 1e-12)
+        state.memory["tau"] = least_curvature(diag, gram)
         state.memory["columns"] = gram.columns[problem.row]
         state.memory["cycles"] = Cycles.of(problem.m if self.accelerate else 0)
 
     def advance(self, state: State) -> None:
         """Pair steps until a row is missing (fetched, then on) or a slice of the budget is used."""
         problem, gram, memory = state.problem, state.gram, state.memory
-        slice_ = min(state.left, max(256, 20_000_000 // max(1, problem.m)))
-        need = np.empty(problem.n_groups + (1024 if self.accelerate else 1), np.int64)
-        report = np.zeros(4, np.int64)
-        idle = 0
-        while report[_ITERATIONS] < slice_:
-            before = int(report[_ITERATIONS])
-            slots, there = gram.slot[problem.row], gram.held(problem.row)
+
+        def steps(there: Any, budget: int, need: Any, report: Any) -> None:
             _pair_steps(
                 state.u, state.g, problem.lo, problem.hi, problem.ridge, problem.group,
                 problem.n_groups, problem.label, problem.coupling, problem.shift, memory["diag"],
-                gram.table, slots, there, memory["columns"], self.selection == "second-order",
-                slice_, state.target, memory["tau"], self.accelerate, memory["cycles"], gram.capacity, need,
-                report,
+                gram.table, gram.slot[problem.row], there, memory["columns"],
+                self.selection == "second-order", budget, state.target, memory["tau"], self.accelerate,
+                memory["cycles"], gram.capacity, need, report,
             )  # fmt: skip
-            idle = idle + 1 if report[_ITERATIONS] == before else 0
-            if report[_NEEDED] == 0 or idle > _PATIENCE:
-                report[_STUCK] |= idle > _PATIENCE
-                break
-            fetch(state, need[: report[_NEEDED]], there, self.prefetch)
-        gram.count(calls=int(report[_CALLS]))
-        state.n_iter += int(report[_ITERATIONS])
-        state.stuck = bool(report[_STUCK])
+
+        run(state, steps, problem.n_groups + (1024 if self.accelerate else 1), self.prefetch)
 
 
 @compiled()
@@ -122,8 +103,7 @@ def _pair_steps(  # type: ignore[no-untyped-def]
     m = len(u)
     least, most = np.empty(n_groups), np.empty(n_groups)
     first, last = np.empty(n_groups, np.int64), np.empty(n_groups, np.int64)
-    report[_NEEDED] = 0
-    while report[_ITERATIONS] < budget:
+    while report[ITERATIONS] < budget:
         least[:] = np.inf
         most[:] = -np.inf
         first[:] = -1
@@ -146,9 +126,9 @@ def _pair_steps(  # type: ignore[no-untyped-def]
         if second_order:
             for k in range(n_groups):
                 if most[k] - least[k] > target and not there[first[k]]:
-                    need[report[_NEEDED]] = first[k]
-                    report[_NEEDED] += 1
-            if report[_NEEDED] > 0:
+                    need[report[NEEDED]] = first[k]
+                    report[NEEDED] += 1
+            if report[NEEDED] > 0:
                 return
             best = -1.0
             for t in range(m):
@@ -164,12 +144,12 @@ def _pair_steps(  # type: ignore[no-untyped-def]
                             best = gain
                             i, j = s, t
         if not there[i]:
-            need[report[_NEEDED]] = i
-            report[_NEEDED] += 1
+            need[report[NEEDED]] = i
+            report[NEEDED] += 1
         if not there[j]:
-            need[report[_NEEDED]] = j
-            report[_NEEDED] += 1
-        if report[_NEEDED] > 0:
+            need[report[NEEDED]] = j
+            report[NEEDED] += 1
+        if report[NEEDED] > 0:
             return
 
         row_i, row_j = table[slot[i]], table[slot[j]]
@@ -181,14 +161,14 @@ def _pair_steps(  # type: ignore[no-untyped-def]
         u[i] = hi[i] if d == room_i else u[i] + d
         u[j] = lo[j] if d == room_j else u[j] - d
         if u[i] == before_i and u[j] == before_j:
-            report[_STUCK] = 1
+            report[STUCK] = 1
             return
         ci, cj = label[i], label[j]
         size, along = 0, 0.0
         if accelerate:
             gain = d * (g[j] - g[i] - 0.5 * d * max(a, tau))
             k = cy.closed(cycles, i, j)
-            if k > 0 and report[_ITERATIONS] + 2 <= budget:
+            if k > 0 and report[ITERATIONS] + 2 <= budget:
                 size = cy.collapse(cycles, k, i, j, d)
                 slope = 0.0
                 for h in range(size):
@@ -196,21 +176,14 @@ def _pair_steps(  # type: ignore[no-untyped-def]
                     to_i = coupling[label[t], ci] * (row_i[column[t]] + shift) if h != 0 else diag[t]
                     to_j = coupling[label[t], cj] * (row_j[column[t]] + shift) if h != 1 else diag[t]
                     slope -= cycles.mu[h] * (g[t] + d * (to_i - to_j))
-                report[_CALLS] += 2 * size
-                limit = cy.room(cycles, size, u, lo, hi)
-                along, _ = cy.length(k, size, slope, cy.decrease(cycles, k, gain), limit)
+                report[CALLS] += 2 * size
                 reserved = n_groups if second_order else 0  # rows that the selection needs beside these
-                if along > 0.0 and size <= min(capacity - reserved, len(need)):
-                    for h in range(size):
-                        report[_NEEDED] += not there[cycles.members[h]]
-                    if report[_NEEDED] > 0:  # once they are there, the same step is found again
-                        report[_NEEDED] = size
-                        need[:size] = cycles.members[:size]
-                        u[i], u[j] = before_i, before_j
-                        return
-                else:
-                    along = 0.0
-                    cy.dismiss(cycles, k)
+                along, _, report[NEEDED] = cy.plan(
+                    cycles, k, size, slope, gain, u, lo, hi, there, capacity - reserved, need
+                )
+                if report[NEEDED] > 0:  # once they are there, the same step is found again
+                    u[i], u[j] = before_i, before_j
+                    return
             if along == 0.0:
                 cy.remember(cycles, i, j, d, gain)
         if along > 0.0:
@@ -224,8 +197,8 @@ def _pair_steps(  # type: ignore[no-untyped-def]
                     g[t] += change * coupling[label[t], c] * (row[column[t]] + shift)
                 g[s] += change * ridge[s]
             cy.forget(cycles)
-            report[_ITERATIONS] += 2
-            report[_CALLS] += (size + (1 if second_order else 0)) * m
+            report[ITERATIONS] += 2
+            report[CALLS] += (size + (1 if second_order else 0)) * m
             continue
         for t in range(m):
             g[t] += d * (
@@ -234,5 +207,5 @@ def _pair_steps(  # type: ignore[no-untyped-def]
             )
         g[i] += d * ridge[i]
         g[j] -= d * ridge[j]
-        report[_ITERATIONS] += 1
-        report[_CALLS] += (3 if second_order else 2) * m
+        report[ITERATIONS] += 1
+        report[CALLS] += (3 if second_order else 2) * m
