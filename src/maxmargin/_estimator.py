@@ -55,8 +55,8 @@ except ImportError:  # pragma: no cover  (depends on the installed version)
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Samples of a machine up to which kernel values are float64 at any tolerance.
-_SMALL = 512
+# Samples of a machine up to which kernel values are float64: always, and where float32 could be too rough.
+_SMALL, _STILL_SMALL = 512, 2048
 # Multiplications of a machine's whole matrix from which on machines run side by side.
 _WORTH_A_TEAM = 30_000_000
 # What a variable of a small machine costs, in kernel values.
@@ -186,13 +186,17 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         solver = solvers.get(self.solver)
         many = len(machines) > 1
         # Where checking float32 values would cost more than computing float64 ones.
-        small = max(len(machine.samples) for machine in machines) <= _SMALL
+        largest = max(len(machine.samples) for machine in machines)
+        rounding = max(_float32_rounding(machine.problem) for machine in machines)
+        small = largest <= _SMALL or (
+            largest <= _STILL_SMALL and (self.tol < 1e-4 or rounding > 10 * self.tol)
+        )
         context = self._callback_context(len(machines))
         gram = Gram(
             X,
             kernel,
             cache_bytes=int(self.cache_size * (1 << 20)),
-            dtype=np.float64 if double or self.tol < 1e-4 or small else np.float32,
+            dtype=np.float64 if double or small else np.float32,
             index=None if np.array_equal(order, np.arange(_num_samples(X))) else order,
             segments=segments if many else None,
             n_jobs=self.n_jobs,
@@ -388,6 +392,12 @@ _WORST_FIRST = (
     Status.MAX_ITER,
     Status.STALLED,
 )
+
+
+def _float32_rounding(problem: Dual) -> float:
+    """What the rounding of kernel values about 1 may do to a gradient at most; 0 if nobody can tell."""
+    size = float(np.sum(problem.hi - problem.lo))
+    return 2.0**-24 * problem.scale * size if np.isfinite(size) else 0.0
 
 
 def _align(matrix: Any) -> Any:

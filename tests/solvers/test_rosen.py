@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from sklearn.datasets import make_classification
 
 import qp
 from maxmargin import SVC, dual
 from maxmargin.gram import Gram
 from maxmargin.solvers import SMO, Batch, Rosen, Stop
-from maxmargin.solvers.rosen import Block, _at_most, _rank, minimise
+from maxmargin.solvers.rosen import Block, _at_most, _bend, _rank, minimise
 from maxmargin.solvers.state import State
 
 DIRECTIONS = ["steepest", "conjugate"]
@@ -263,10 +265,10 @@ def test_a_budget_ends_with_a_feasible_point(directions, budget):
 
 @both
 def test_a_callback_ends_the_run_with_the_best_point_so_far(directions):
-    problem, X, _ = qp.random_problem("c_svc", 1, 60)
+    problem, X, _ = qp.random_problem("c_svc", 1, 900)
     seen = []
     solution = Rosen(directions).solve(
-        problem, qp.gram_of(X), stop=Stop(1e-9), callback=lambda r: seen.append(r.objective) or len(seen) == 3
+        problem, qp.gram_of(X), stop=Stop(1e-9), callback=lambda r: seen.append(r.objective) or len(seen) == 2
     )
     assert solution.status == "interrupted"
     assert seen == sorted(seen, reverse=True)
@@ -317,3 +319,36 @@ def test_a_finish_along_conjugate_directions_saves_pair_steps():
     assert all(run.status == "solved" for run in runs.values())
     assert runs[finish].n_iter < runs[None].n_iter
     assert runs[finish].objective == pytest.approx(runs[None].objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_bent_step_is_the_projection_on_the_box_and_the_sums(seed):
+    rng = np.random.default_rng(seed)
+    n, groups = 9, 2
+    group = rng.integers(0, groups, n)
+    lo, hi = np.zeros(n), rng.uniform(0.5, 2.0, n)
+    u, d = rng.uniform(lo, hi), rng.normal(size=n)
+    d[0] = 0.0  # takes no part
+    for k in range(groups):
+        some = (group == k) & (d != 0)
+        d[some] -= d[some].mean() if some.any() else 0.0
+    change = np.empty(n)
+    assert _bend(u, lo, hi, d, 1.5, group, groups, change)
+    assert change[0] == 0.0
+    for k in range(groups):
+        of = (group == k) & (d != 0)
+        if of.any():
+            wanted = u[of] + 1.5 * d[of]
+            excess = lambda shift: (np.clip(wanted - shift, lo[of], hi[of]) - u[of]).sum()  # noqa: B023, E731
+            shift = brentq(excess, -50.0, 50.0, xtol=1e-15)
+            np.testing.assert_allclose(u[of] + change[of], np.clip(wanted - shift, lo[of], hi[of]), atol=1e-9)
+    np.testing.assert_allclose(np.bincount(group, change, groups), 0.0, atol=1e-13)
+
+
+def test_few_steps_take_many_variables_to_their_bounds():
+    X, y = make_classification(400, flip_y=0.2, random_state=0)
+    problem = dual.c_svc(2 * y - 1, C=0.1)
+    solution = Rosen("conjugate").solve(problem, Gram(X, gamma=0.05, dtype="float64"), stop=Stop(1e-6))
+    assert solution.status == "solved"
+    at_bound = np.count_nonzero((solution.u == problem.lo) | (solution.u == problem.hi))
+    assert solution.n_iter < at_bound

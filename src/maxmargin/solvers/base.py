@@ -230,7 +230,7 @@ class Solver(ABC):
                 n_kernel_evals=state.gram.n_evals - evals,
                 n_kernel_calls=state.gram.n_calls - calls,
             )
-            state.target = stop.tol / scale - 2 * state.noise
+            state.target = state.tol / scale - 2 * state.noise
             reached = self._reached(state, violation, scale)
             ending = asked or interrupt.pulled or self._used_up(state, record) is not None
             if (reached or ending or state.stuck) and self.settle(state):
@@ -306,9 +306,9 @@ class Solver(ABC):
     def _reached(self, state: State, violation: float, scale: float) -> bool:
         problem, stop = state.problem, state.stop
         if stop.criterion == "kkt":
-            return bool(np.isfinite(scale)) and violation <= stop.tol - 2 * state.noise * scale
+            return bool(np.isfinite(scale)) and violation <= state.tol - 2 * state.noise * scale
         if stop.criterion == "gap":
-            if problem.relative_gap(state.u, state.g, state.noise) <= stop.tol:
+            if problem.relative_gap(state.u, state.g, state.noise) <= state.tol:
                 return True
             # The gap asks for a smaller violation than the present one, how small shows only later.
             state.target = min(state.target, 0.1 * violation / scale)

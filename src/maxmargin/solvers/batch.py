@@ -19,7 +19,7 @@ from maxmargin.solvers.base import Solver, State, Stop
 from maxmargin.solvers.finish import FaceFinish, NewtonFinish
 from maxmargin.solvers.focus import Focus
 from maxmargin.solvers.small import SmallMachines
-from maxmargin.solvers.working_set import LARGEST, WorkingSet
+from maxmargin.solvers.working_set import CRAWL, LARGEST, WorkingSet
 
 # A whole problem is finished this often at most, from this size on and at tolerances below this.
 _FINISHES, _WORTH_A_FINISH, _TIGHT = 4, 200, 5e-5
@@ -101,6 +101,7 @@ class Batch(Solver):
             self._refocus(state, working)
             fresh = working.enter(working.candidates(state))
         steps, moved, delta = working.solve(state, self._stage(state))
+        state.memory["crawled"] = steps if working.whole and steps >= CRAWL * len(working.ids) else 0
         focus: Focus | None = state.memory.get("focus")
         working.take_step(state, moved, delta, focus)
         state.n_iter += max(steps, 1)
@@ -123,6 +124,8 @@ class Batch(Solver):
 
     def _finish_whole(self, state: State) -> bool:
         """A finish on a problem that is in the working set as a whole, once pair steps have come near."""
+        if self._crawls(state):
+            return True
         stage = self._stage(state)
         if stage == 0.0 or state.n_iter == 0 or state.memory.get("finished_at") == state.n_iter:
             return False
@@ -130,6 +133,22 @@ class Batch(Solver):
         if not self._finish_step(state):
             return False
         state.memory["finished_at"] = state.n_iter
+        return True
+
+    def _crawls(self, state: State) -> bool:
+        """Gradient projection for what pair steps did not bring to its end, with as much work as they had."""
+        pairs: int = state.memory.pop("crawled", 0)
+        if not pairs or self.finish is None:
+            return False
+        from maxmargin.solvers.rosen import on_face
+
+        problem = state.problem
+        free = int(np.count_nonzero((state.u > problem.lo) & (state.u < problem.hi)))
+        budget = min(state.left, 10 + 3 * pairs // max(1, free))
+        own = np.arange(problem.m)
+        Q = problem.block(own, own, state.gram).astype(np.float64, copy=False)
+        state.u[:], state.g[:], steps, _ = on_face(state, own, Q, True, 0.1 * state.target, budget)
+        state.n_iter += max(1, steps)
         return True
 
     def _finish(self, state: State) -> bool:

@@ -11,6 +11,8 @@ from maxmargin.solvers.state import State
 
 # Entries of the gradient that are recomputed to measure its error.
 _SAMPLE = 48
+# What float32 rows are asked for at first, and each time after the gradient has been made exact.
+ROUGH, FINER = 1e-4, 1e-2
 
 
 class Precision:
@@ -20,10 +22,18 @@ class Precision:
     the gradient are recomputed from float64 kernel values. If they differ too much for the tolerance,
     the entries near the boundary are replaced by exact ones (later changes are small, and so are their
     errors); if that does not last, the rows themselves become float64; then the tolerance is too small.
+
+    **Iterative refinement.** Where a tolerance is beyond what float32 rows can deliver at once, they are
+    asked for a rougher one, the gradient near the boundary is made exact, and they are asked for a hundredth
+    of it: what is rounded now is only what has changed since.
     """
 
     def __init__(self, state: State) -> None:
         self.state = state
+        if state.gram.dtype == np.float32 and state.stop.criterion != "paper":
+            state.tol = max(state.stop.tol, ROUGH)
+        # Entries that were made exact since the tolerance was last lowered; all, where that is not done.
+        self._exact = np.full(state.problem.m, state.tol == state.stop.tol)
         self.replaced = self.hopeless = False
         self._refreshed = 0
 
@@ -34,6 +44,21 @@ class Precision:
         noise = state.gram.value_error * float(np.abs(state.u).sum())
         if noise <= 1e-6 * allowed:
             return True  # float64 rows at an ordinary tolerance
+        if state.tol > state.stop.tol:
+            finer = FINER * state.tol
+            state.tol = finer if finer > 2.0 * state.stop.tol else state.stop.tol
+            state.target = state.tol / scale
+            self._refreshed = 0
+            near = self._near(0.0)
+            error = self._error(near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE])
+            self._exact[:] = False
+            self._refresh(self._near(8.0 * max(error, state.tol / scale)))
+            return False
+        stale = self._near(2.0 * allowed)
+        stale = stale[~self._exact[stale]]
+        if len(stale):  # came near since the others were made exact
+            self._refresh(stale)
+            return False
         if noise > allowed:  # what rounding can do at worst; see what it did
             near = self._near(2.0 * allowed)
             noise = self._error(near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE])
@@ -44,10 +69,7 @@ class Precision:
             return reached(state, violation, scale)
         if self._refreshed < 2:
             self._refreshed += 1
-            near = self._near(8.0 * noise)
-            state.g[near] = state.problem.exact_gradient(state.u, near, state.gram)
-            state.noise = 0.0
-            self.replaced = True
+            self._refresh(self._near(8.0 * noise))
         elif not self.raise_():
             self.hopeless = True
         return False
@@ -69,11 +91,22 @@ class Precision:
         if state.gram.dtype == np.float64:
             return False
         state.gram = state.gram.double()
+        state.tol = state.stop.tol
+        self._exact[:] = True
         state.g = state.problem.gradient(state.u, state.gram)
         state.noise = 0.0
         self._refreshed = 0
         self.replaced = True
         return True
+
+    def _refresh(self, some: NDArray[np.intp]) -> None:
+        """Make some entries of the gradient exact."""
+        state = self.state
+        state.g[some] = state.problem.exact_gradient(state.u, some, state.gram)
+        state.gram.count(evals=len(some) * int(np.count_nonzero(state.u)))
+        state.noise = 0.0
+        self._exact[some] = True
+        self.replaced = True
 
     def _near(self, pad: float) -> NDArray[np.intp]:
         """Variables whose gradient, give or take `pad`, decides about optimality."""

@@ -42,8 +42,14 @@ Index = NDArray[np.intp]
 
 # Variables of a block at most; steps between two looks at the clock; variables released at first.
 _MOST, _STEPS, _FIRST = 2048, 20_000, 1024
+# Multiplications between two looks at the clock, where directions are conjugate.
+_SLICE = 50_000_000
+# Problems of this size are one block, where directions are conjugate.
+_WHOLE = 1024
 # Ten times the gradient with which a face counts as optimal, in LIBSVM's scaling.
 _FLAT = 1e-6
+# Lengths of a bent step that are tried.
+_BENDS = 3
 
 
 class Rosen(Solver):
@@ -88,13 +94,19 @@ class Rosen(Solver):
         worst = float(np.max(state.most - state.least))
         # The paper's face is optimal where its gradient vanishes, whatever the tolerance of the whole.
         flat = _FLAT / problem.tolerance_scale(u, g) if np.isfinite(problem.tolerance_scale(u, g)) else 0.0
-        flat = 0.1 * (max(state.target, 0.1 * worst) if conjugate else min(state.target, flat))
+        whole = len(own) == problem.m
+        rough = 0.0 if whole else 0.1 * worst
+        flat = 0.1 * (max(state.target, rough) if conjugate else min(state.target, flat))
         Q = memory["block"].of(own)
-        new, steps, finished = on_face(state, own, Q, conjugate, flat, min(state.left, _STEPS))
+        budget = min(state.left, _STEPS, max(64, _SLICE // len(own) ** 2) if conjugate else _STEPS)
+        new, gradient, steps, finished = on_face(state, own, Q, conjugate, flat, budget)
         change = new - u[own]
         moved = np.flatnonzero(change)
         u[own] = new
-        problem.update(g, own[moved], change[moved], state.gram)
+        if whole:
+            g[own] = gradient
+        else:
+            problem.update(g, own[moved], change[moved], state.gram)
         memory["unfinished"] = not finished
         memory["release"] = min(2 * memory["release"], _MOST)
         state.n_iter += max(steps, 1)
@@ -121,8 +133,10 @@ class Rosen(Solver):
 
     @staticmethod
     def _several(state: State) -> Index:
-        """The free variables and, of each group and on each side, the worst violators."""
+        """The free variables and, of each group and on each side, the worst violators; or all."""
         problem, u, g = state.problem, state.u, state.g
+        if problem.m <= _WHOLE:
+            return np.arange(problem.m)
         rises, falls = u < problem.hi, u > problem.lo
         chosen = rises & falls
         level = _means(problem, g, chosen)
@@ -136,8 +150,8 @@ class Rosen(Solver):
 
 def on_face(
     state: State, own: Index, Q: Floats, conjugate: bool, flat: float, budget: int
-) -> tuple[Floats, int, bool]:
-    """What `minimise` makes of the variables `own`, its steps, and whether it came to its end."""
+) -> tuple[Floats, Floats, int, bool]:
+    """What `minimise` makes of the variables `own` and their gradient; its steps; if it ended."""
     problem = state.problem
     u, g = state.u[own], state.g[own]
     groups, group = np.unique(problem.group[own], return_inverse=True)
@@ -153,7 +167,7 @@ def on_face(
         max(flat, 0.0),
         budget,
     )
-    return u, int(steps), bool(finished)
+    return u, g, int(steps), bool(finished)
 
 
 def _means(problem: Dual, g: Floats, free: NDArray[np.bool_]) -> Floats:
@@ -193,6 +207,16 @@ class Block:
 
     def of(self, own: Index) -> Floats:
         """The block for the variables `own`, in ascending order."""
+        if np.array_equal(own, self._own):
+            return self._Q
+        # The rows of what moves are wanted again, for the whole gradient.
+        cached = len(own) < self._problem.m and bool(getattr(self._gram, "holds_all", False))
+        if not len(self._own):
+            self._own, self._Q = (
+                own,
+                self._problem.block(own, own, self._gram, cached).astype(np.float64, copy=False),
+            )
+            return self._Q
         at = np.searchsorted(self._own, own)
         known = at < len(self._own)
         known[known] = self._own[at[known]] == own[known]
@@ -201,8 +225,6 @@ class Block:
         old = np.flatnonzero(known)
         Q[np.ix_(old, old)] = self._Q[np.ix_(at[old], at[old])]
         if len(new):
-            # The rows of what moves are wanted again, for the whole gradient.
-            cached = bool(getattr(self._gram, "holds_all", False))
             Q[new] = self._problem.block(own[new], own, self._gram, cached)
             Q[:, new] = Q[new].T
         self._own, self._Q = own, Q
@@ -299,30 +321,43 @@ def _product(Q, d, z):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _bent(Q, g, u, lo, hi, d, step, group, n_groups):  # type: ignore[no-untyped-def]
-    """The step clipped to the box, what its sums lack spread over what stays inside; and its change of f.
+def _bend(u, lo, hi, d, step, group, n_groups, change):  # type: ignore[no-untyped-def]
+    """The change from u to the projection of u + step d, d's variables alone, on the box and the sums.
 
-    The change is infinite where the sums cannot be kept that way.
+    Each group is shifted by the root of a piecewise linear, monotone function: Newton's method in a bracket.
+    Returns False where rounding leaves no root.
     """
     n = len(u)
-    change = np.zeros(n)
-    missing, inside = np.zeros(n_groups), np.zeros(n_groups)
-    for t in range(n):
-        if d[t] != 0.0:
-            change[t] = min(max(u[t] + step * d[t], lo[t]), hi[t]) - u[t]
-            missing[group[t]] -= change[t]
-            inside[group[t]] += lo[t] < u[t] + change[t] < hi[t]
-    for t in range(n):
-        if d[t] != 0.0 and missing[group[t]] != 0.0:
-            if inside[group[t]] == 0.0:
-                return change, change, np.inf
-            if lo[t] < u[t] + change[t] < hi[t]:
-                change[t] += missing[group[t]] / inside[group[t]]
-                if not lo[t] < u[t] + change[t] < hi[t]:
-                    return change, change, np.inf
-    z = np.empty(n)
-    _product(Q, change, z)
-    return change, z, np.dot(g, change) + 0.5 * np.dot(z, change)
+    shift = np.zeros(n_groups)
+    below, above = np.full(n_groups, -np.inf), np.full(n_groups, np.inf)
+    for _ in range(100):
+        over, inside, size = np.zeros(n_groups), np.zeros(n_groups), np.zeros(n_groups)
+        for t in range(n):
+            if d[t] != 0.0:
+                to = u[t] + step * d[t] - shift[group[t]]
+                inside[group[t]] += lo[t] < to < hi[t]
+                change[t] = min(max(to, lo[t]), hi[t]) - u[t]
+                over[group[t]] += change[t]
+                size[group[t]] += abs(change[t])
+            else:
+                change[t] = 0.0
+        done = True
+        for k in range(n_groups):
+            if abs(over[k]) > 1e-14 * size[k]:
+                done = False
+                if over[k] > 0.0:
+                    below[k] = shift[k]
+                else:
+                    above[k] = shift[k]
+                to = shift[k] + over[k] / max(inside[k], 0.5)
+                if not below[k] < to < above[k]:
+                    to = 0.5 * (below[k] + above[k])
+                    if not below[k] < to < above[k]:
+                        return False
+                shift[k] = to
+        if done:
+            return True
+    return False
 
 
 @compiled()
@@ -339,6 +374,7 @@ def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget):  # type
         free[t] = lo[t] < u[t] < hi[t]
     level, drift = np.zeros(n_groups), np.zeros((2, n_groups))
     d, r, z = np.zeros(n), np.zeros(n), np.zeros(n)
+    change, more = np.zeros(n), np.zeros(n)
     before = 0.0  # the squared length of the last projected gradient; 0: begin with the steepest direction
     steps, rounds = 0, 0
     while steps < budget:
@@ -388,12 +424,20 @@ def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget):  # type
             continue
         if room == np.inf:
             return steps, False  # no minimum in this direction
+        to_the_first = -room * (slope - 0.5 * room * curvature)
         bent = np.inf
-        if conjugate and step < np.inf:
-            change, more, bent = _bent(Q, g, u, lo, hi, d, step, group, n_groups)
-        if bent < -room * (slope - 0.5 * room * curvature):
+        # Shorter ones are tried where the whole step, bent onto the bounds, gains less than the first bound.
+        for _ in range(_BENDS if conjugate else 0):
+            if not room < step < np.inf or not _bend(u, lo, hi, d, step, group, n_groups, change):
+                break
+            _product(Q, change, more)
+            bent = np.dot(g, change) + 0.5 * np.dot(more, change)
+            if bent < to_the_first:
+                break
+            step *= 0.25
+        if bent < to_the_first:
             for t in range(n):
-                u[t] += change[t]
+                u[t] = min(max(u[t] + change[t], lo[t]), hi[t])
                 g[t] += more[t]
         else:
             for t in range(n):

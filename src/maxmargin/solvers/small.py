@@ -37,6 +37,7 @@ from maxmargin._strip import PANEL_BYTES, rbf_strip
 from maxmargin.dual import Dual
 from maxmargin.panels import Lines, Panels, padded, width_of
 from maxmargin.solvers.base import Record, Solution, Status
+from maxmargin.solvers.precision import FINER, ROUGH
 from maxmargin.solvers.state import Stop
 
 Floats = NDArray[np.float64]
@@ -46,6 +47,8 @@ Index = NDArray[np.intp]
 _LARGEST_DATA, _LARGEST = 1 << 23, 4096
 # Entries of the gradient that are recomputed to measure its error.
 _SAMPLE = 48
+# Steps per variable after which the ordinary way goes on.
+_PATIENCE = 16
 # What a call reports.
 _STEPS, _EVALS, _VIOLATION, _OBJECTIVE, _OFFSET, _GAP, _NOISE, _SOLVED = range(8)
 
@@ -101,6 +104,7 @@ class SmallMachines:
     def __init__(self, gram: Any, rows: SharedRows, stop: Stop) -> None:
         self.gram, self.rows, self.stop = gram, rows, stop
         self._exact = _Exact.of(gram)
+        self._rounding = gram.kernel.error(gram.points, np.dtype(np.float64), gram.diag)
         self._own = threading.local()
 
     @staticmethod
@@ -133,12 +137,17 @@ class SmallMachines:
         report = np.zeros(8)
         dtype = self.gram.dtype
         float32 = dtype == np.float32
+        tol = max(self.stop.tol, ROUGH) if float32 else self.stop.tol
+        steps_for = (
+            max(1000, _PATIENCE * problem.m), dtype.type(1e30 if float32 else 1e300),
+            dtype.type(1e-6 if float32 else 1e-12), self._buffers(problem.m, len(touched)),
+        )  # fmt: skip
         _solve(
             self.rows, touched, samples, u, g, problem.p, problem.lo, problem.hi, problem.ridge,
-            self.stop.tol / problem.scale, 100 * problem.m, dtype.type(1e30 if float32 else 1e300),
-            dtype.type(1e-6 if float32 else 1e-12), self.gram.value_error, self._exact,
-            self._buffers(problem.m, len(touched)), report,
+            tol / problem.scale, self.gram.value_error, self._exact, *steps_for, report,
         )  # fmt: skip
+        if report[_SOLVED] and tol > self.stop.tol:
+            self._refine(problem, samples, touched, u, g, steps_for, report)
         if not report[_SOLVED]:
             return u
         noise, evals = float(report[_NOISE]), int(report[_EVALS])
@@ -163,6 +172,39 @@ class SmallMachines:
             trace=(last,),
             gradient=g,
         )
+
+    def _refine(
+        self,
+        problem: Dual,
+        samples: Index,
+        touched: Index,
+        u: Floats,
+        g: Floats,
+        steps_for: tuple[Any, ...],
+        report: Floats,
+    ) -> None:
+        """Pair steps from exact gradients until the tolerance holds, see `maxmargin.solvers.precision`."""
+        tol = self.stop.tol / problem.scale
+        report[_SOLVED] = 0.0
+        before = np.inf
+        while True:
+            support = np.flatnonzero(u)
+            g[:] = problem.ridge * u - problem.p + self.gram.exact(samples, samples[support], u[support])
+            report[_EVALS] += problem.m * len(support)
+            low, high = extremes_of(u, g, problem.lo, problem.hi)
+            noise = float(self._rounding * np.abs(u).sum())
+            if high - low <= tol - 2.0 * noise:
+                _certify(u, g, problem.lo, problem.hi, problem.p, noise, report)
+                return
+            if high - low > 0.25 * before or noise > 0.25 * tol:
+                return
+            before = high - low
+            target = 0.5 * max(tol, FINER * before)
+            steps, computed = _pair_steps(
+                self.rows, touched, samples, u, g, problem.lo, problem.hi, problem.ridge, target, *steps_for
+            )
+            report[_STEPS] += steps
+            report[_EVALS] += computed
 
     def _buffers(self, m: int, parts: int) -> NDArray[Any]:
         """Three vectors for one call at a time in each thread."""
@@ -324,8 +366,26 @@ def _measured_error(u, g, lo, hi, p, ridge, samples, pad, exact):  # type: ignor
 
 
 @compiled()
+def _certify(u, g, lo, hi, p, noise, report):  # type: ignore[no-untyped-def]
+    """Report a solution."""
+    low, high = extremes_of(u, g, lo, hi)
+    total, value, free = 0.0, 0.0, 0
+    for t in range(len(u)):
+        value += 0.5 * u[t] * (g[t] - p[t])
+        if lo[t] < u[t] < hi[t]:
+            total += g[t]
+            free += 1
+    report[_OFFSET] = total / free if free else 0.5 * (low + high)
+    report[_VIOLATION] = max(high - low, 0.0)
+    report[_OBJECTIVE] = value
+    report[_NOISE] = noise
+    report[_GAP] = _gap(u, g, lo, hi, -report[_OFFSET], noise)
+    report[_SOLVED] = 1.0 if np.isfinite(report[_OFFSET]) else 0.0
+
+
+@compiled()
 def _solve(  # type: ignore[no-untyped-def]
-    rows, touched, samples, u, g, p, lo, hi, ridge, tol, max_steps, big, tau, error, exact, buffers, report
+    rows, touched, samples, u, g, p, lo, hi, ridge, tol, error, exact, max_steps, big, tau, buffers, report
 ):
     """Pair steps, then the gradient anew, until the tolerance holds with what rounding may do."""
     computed = _gradient(rows, touched, samples, u, p, ridge, g)
@@ -347,18 +407,7 @@ def _solve(  # type: ignore[no-untyped-def]
             if noise > allowed:
                 return
             if high - low <= tol - 2.0 * noise:
-                total, value, free = 0.0, 0.0, 0
-                for t in range(len(u)):
-                    value += 0.5 * u[t] * (g[t] - p[t])
-                    if lo[t] < u[t] < hi[t]:
-                        total += g[t]
-                        free += 1
-                report[_OFFSET] = total / free if free else 0.5 * (low + high)
-                report[_VIOLATION] = max(high - low, 0.0)
-                report[_OBJECTIVE] = value
-                report[_NOISE] = noise
-                report[_GAP] = _gap(u, g, lo, hi, -report[_OFFSET], noise)
-                report[_SOLVED] = 1.0 if np.isfinite(report[_OFFSET]) else 0.0
+                _certify(u, g, lo, hi, p, noise, report)
                 return
         target = 0.5 * (tol - 2.0 * noise)
         steps, computed = _pair_steps(
@@ -366,7 +415,7 @@ def _solve(  # type: ignore[no-untyped-def]
         )
         report[_STEPS] += steps
         report[_EVALS] += computed
-        if steps == 0 or _gradient(rows, touched, samples, u, p, ridge, g) < 0:
+        if steps == 0 or steps == max_steps or _gradient(rows, touched, samples, u, p, ridge, g) < 0:
             return
 
 

@@ -70,9 +70,10 @@ class State:
 
     `u` is feasible at every moment (compiled loops change pairs as a whole), `g` its gradient at
     checkpoints; `least` and `most` are the groups' extremes there (see `Dual.extremes`). `noise` is
-    the measured error of the entries of `g`, `target` the violation to reach in the problem's own
-    scaling, `left` what remains of the budget of iterations. A solver keeps what else it needs in
-    `memory` and sets `stuck` when it cannot improve u in the precision of its rows. While `anchor` is set,
+    the measured error of the entries of `g`, `tol` the tolerance pursued at present (see `Precision`),
+    `target` the violation to reach for it in the problem's own scaling, `left` what remains of the budget of
+    iterations. A solver keeps what else it needs in `memory` and sets `stuck` when it cannot improve u in the
+    precision of its rows. While `anchor` is set,
     `g` holds for some of the variables only, among them all that have moved since then; the others sit at a
     bound, with a gradient that keeps them there.
     """
@@ -84,6 +85,7 @@ class State:
     stop: Stop
     n_iter: int = 0
     noise: float = 0.0
+    tol: float = 0.0
     target: float = 0.0
     left: int = 0
     least: Floats = field(default_factory=lambda: np.empty(0))
@@ -91,6 +93,9 @@ class State:
     stuck: bool = False
     memory: dict[str, Any] = field(default_factory=dict)
     anchor: Anchor | None = None
+
+    def __post_init__(self) -> None:
+        self.tol = self.tol or self.stop.tol
 
     def objective(self) -> float:
         """f(u)."""

@@ -19,6 +19,8 @@ from maxmargin.solvers.state import State
 
 _EMPTY, _BOUND, _FREE = range(3)
 LARGEST = 1 << _jit.INDEX_BITS
+# Pair steps per variable of a whole problem after which they are said to crawl.
+CRAWL = 16
 # Multiplications that the whole matrix of a problem may cost to be taken at once (some 3 ms).
 _AT_ONCE = 60_000_000
 
@@ -116,7 +118,7 @@ class WorkingSet:
         # Part of the problem is solved as well as the rest deserves, the whole of it to the end.
         tol = 0.5 * state.target if self.whole else max(0.5 * state.target, 0.1 * gap)
         tol = max(tol, at_least)
-        most_steps = (100 if self.whole else 8) * len(ids)
+        most_steps = (CRAWL if self.whole else 8) * len(ids)
         block = self.block
         steps = pair_steps(
             block.Q, block.diag, block.rows, u, lo, hi, g, self.parts, self.gram.dtype.type(tol),

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, make_classification
+
+from maxmargin import SVC, dual
+from maxmargin.gram import Gram
+from maxmargin.solvers import SMO, Batch, Rosen, Stop
+
+
+def overlapping(n, seed=0):
+    X, y = make_classification(n, 8, n_informative=5, flip_y=0.1, random_state=seed)
+    return X.astype(np.float32).astype(np.float64), np.where(y > 0, 1, -1)
+
+
+def exact_gradient(problem, X, gamma, u):
+    gram = Gram(X, gamma=gamma, dtype="float64")
+    with gram.threads:
+        return problem.gradient(u, gram)
+
+
+@pytest.mark.parametrize("solver", [Batch(), SMO("second-order"), Rosen("conjugate")], ids=repr)
+@pytest.mark.parametrize("tol", [1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_float32_rows_are_refined_to_any_tolerance_and_the_claim_holds_in_float64(solver, tol, C):
+    X, y = overlapping(900)
+    problem = dual.c_svc(y, C)
+    solution = solver.solve(problem, Gram(X, gamma=0.1, dtype="float32"), stop=Stop(tol))
+    assert solution.status == "solved"
+    assert problem.violation(solution.u, exact_gradient(problem, X, 0.1, solution.u)) <= tol
+    assert solution.violation <= tol
+
+
+def test_refinement_needs_no_float64_rows(monkeypatch):
+    X, y = overlapping(3000)
+    monkeypatch.setattr(Gram, "double", lambda self: pytest.fail("float64 rows"))
+    problem = dual.c_svc(y, 1.0)
+    solution = Batch().solve(problem, Gram(X, gamma=0.1, dtype="float32"), stop=Stop(1e-8))
+    assert solution.status == "solved"
+
+
+@pytest.mark.parametrize("tol", [1e-5, 1e-8])
+def test_the_gap_criterion_is_refined_too(tol):
+    X, y = overlapping(1500, 1)
+    problem = dual.c_svc(y, 10.0)
+    solution = Batch().solve(problem, Gram(X, gamma=0.1, dtype="float32"), stop=Stop(tol, criterion="gap"))
+    assert solution.status == "solved"
+    assert problem.relative_gap(solution.u, exact_gradient(problem, X, 0.1, solution.u)) <= tol
+
+
+@pytest.mark.parametrize("n", [600, 2500, 4500])  # float64 rows; small machines; large ones
+def test_the_estimator_keeps_a_tight_tolerance_at_every_size(n):
+    X, y = overlapping(n, 2)
+    model = SVC(C=10.0, gamma=0.1, tol=1e-7).fit(X, y)
+    assert model.status_ == "solved"
+    problem = dual.c_svc(y, 10.0)
+    u = np.zeros(n)
+    u[model.support_] = model.dual_coef_[0]
+    assert problem.violation(u, exact_gradient(problem, X, 0.1, u)) <= 1.01e-7
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-8])
+def test_pair_steps_that_crawl_are_helped_by_gradient_projection(tol):
+    X, y = load_breast_cancer(return_X_y=True)  # unscaled: very ill-conditioned
+    helped = SVC(C=1e4, tol=tol).fit(X, y)
+    alone = SVC(C=1e4, tol=tol, solver=Batch(finish=None)).fit(X, y)
+    assert helped.status_ == alone.status_ == "solved"
+    np.testing.assert_allclose(
+        helped.decision_function(X), alone.decision_function(X), atol=max(1e-5, 50 * tol)
+    )
+    if tol < 1e-3:
+        assert helped.n_iter_[0] < 0.5 * alone.n_iter_[0]
