@@ -34,8 +34,11 @@ class MissingData(Exception):
     """A data set that is not there, with what to do about it."""
 
 
-def load(name: str, rows: int | None = None) -> Data:
-    """Load a data set by name; `rows` keeps the first rows of the training part."""
+def load(name: str, rows: int | None = None, *, raw: bool = False) -> Data:
+    """Load a data set by name; `rows` keeps the first rows of the training part.
+
+    If `raw` the values are not scaled.
+    """
     bundled = {
         "digits": datasets.load_digits,
         "breast_cancer": datasets.load_breast_cancer,
@@ -47,7 +50,7 @@ def load(name: str, rows: int | None = None) -> Data:
     elif name.startswith("synthetic"):
         data = synthetic(rows or 4000)
     else:
-        data = _from_folder(name)
+        data = _from_folder(name, raw)
     return data if rows is None else data._replace(X=data.X[:rows], y=data.y[:rows])
 
 
@@ -136,7 +139,7 @@ def _path(name: str) -> Path:
     )
 
 
-def _from_folder(name: str) -> Data:
+def _from_folder(name: str, raw: bool = False) -> Data:
     path = _path(name)
     if path.suffix != ".npz":
         files = [str(path)] + [str(p) for p in [path.with_name(path.name + ".t")] if p.exists()]
@@ -156,7 +159,7 @@ def _from_folder(name: str) -> Data:
             )
         elif f"X_{part}" in arrays:
             X = arrays[f"X_{part}"].astype(np.float64)
-            if "scale_min" in arrays:
+            if "scale_min" in arrays and not raw:
                 low, high, to = (arrays[k] for k in ("scale_min", "scale_max", "scale_to"))
                 span = np.where(high > low, high - low, 1.0)
                 X = to[0] + (to[1] - to[0]) * (X - low) / span

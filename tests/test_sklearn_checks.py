@@ -5,13 +5,15 @@ import pytest
 import sklearn.svm
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from maxmargin import SVC, NuSVC, OneClassSVM
+from maxmargin import SVC, IncrementalSVC, NuSVC, OneClassSVM
 
 ESTIMATORS = [
     SVC(),
     SVC(kernel="precomputed"),
     SVC(loss="squared_hinge"),
     SVC(kernel="linear", solver="smo"),
+    SVC(loss="squared_hinge", solver="simple"),
+    IncrementalSVC(),
     NuSVC(),
     OneClassSVM(),
 ]
@@ -23,7 +25,7 @@ def failures_of_scikit_learns_own_class(estimator):
         from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_XFAIL_CHECKS
     except ImportError:
         return {}
-    twin = getattr(sklearn.svm, type(estimator).__name__)
+    twin = getattr(sklearn.svm, type(estimator).__name__, None)
     return PER_ESTIMATOR_XFAIL_CHECKS.get(twin, {})
 
 

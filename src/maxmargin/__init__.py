@@ -5,8 +5,9 @@
 array(['a', 'b'], dtype='<U1')
 """
 
+from maxmargin.incremental import IncrementalSVC
 from maxmargin.one_class import OneClassSVM
 from maxmargin.svc import SVC, NuSVC
 
-__all__ = ["SVC", "NuSVC", "OneClassSVM"]
+__all__ = ["SVC", "IncrementalSVC", "NuSVC", "OneClassSVM"]
 __version__ = "0.1.0"

@@ -425,3 +425,12 @@ def extremes(u, g, lo, hi, group, least, most):  # type: ignore[no-untyped-def]
             least[k] = min(least[k], g[t])
         if u[t] > lo[t]:
             most[k] = max(most[k], g[t])
+
+
+@compiled()
+def gather(table, slots, columns, shift, out):  # type: ignore[no-untyped-def]
+    """``out = table[slots][:, columns] + shift``, in the precision of `out`."""
+    for r in range(len(slots)):
+        row, line = table[slots[r]], out[r]
+        for c in range(len(columns)):
+            line[c] = row[columns[c]] + shift

@@ -242,6 +242,28 @@ class Gram:
             if len(missing):
                 self._compute(np.unique(missing), s, tally or self)
 
+    def complete(self, row: int, tally: Tally | None = None) -> None:
+        """Like `ensure` for one row; what other rows know of it is copied, for the matrix is symmetric.
+
+        It saves kernel values rather than time: worth it where they are counted, or expensive.
+        """
+        known = np.flatnonzero(self.valid.all(axis=1) & (self.slot >= 0))
+        if len(self.segments) > 2 or not len(known) or self.held(np.array([row]))[0]:
+            self.ensure([row], tally=tally)
+            return
+        if not self.holds_all:
+            self._place(np.array([row]))
+            known = np.flatnonzero(self.valid.all(axis=1) & (self.slot >= 0))
+        if self.slot[row] < 0:
+            self.ensure([row], tally=tally)
+            return
+        missing = np.setdiff1d(self.columns, known, assume_unique=True)
+        target = self.table[self.slot[row]]
+        target[known] = self.table[self.slot[known], row]
+        target[missing] = self.block(np.array([row]), missing, tally)[0]
+        self.valid[row] = True
+        (tally or self).count(calls=-len(missing))  # computed, not yet used
+
     def held(self, rows: Index) -> NDArray[np.bool_]:
         """Which of `rows` are wholly in `table`."""
         return np.asarray(self.valid[rows].all(axis=1) & (self.slot[rows] >= 0))

@@ -33,6 +33,10 @@ class View:
         """See `Gram.ensure`."""
         self.base.ensure(self.columns[np.asarray(rows, dtype=np.intp)], tally=self)
 
+    def complete(self, row: int) -> None:
+        """See `Gram.complete`."""
+        self.base.complete(int(self.columns[row]), tally=self)
+
     def held(self, rows: Index) -> NDArray[np.bool_]:
         """See `Gram.held`."""
         return self.base.held(self.columns[rows])

@@ -32,22 +32,29 @@ __all__ = [
 _BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "auto": ("batch", "Batch", {}),
     "batch": ("batch", "Batch", {}),
+    "direct": ("geometric", "DirectSVM", {}),
+    "geometric": ("geometric", "GeometricSVM", {}),
     "gilbert": ("gilbert", "Gilbert", {}),
     "mdm": ("mdm", "MDM", {}),
     "mdm-accelerated": ("mdm", "MDM", {"accelerate": True}),
     "npa": ("npa", "NPA", {}),
     "rosen": ("rosen", "Rosen", {}),
     "rosen-conjugate": ("rosen", "Rosen", {"directions": "conjugate"}),
+    "simple": ("simple", "SimpleSVM", {}),
+    "simple-block": ("simple", "SimpleSVM", {"block": True}),
     "smo": ("smo", "SMO", {}),
     "smo-first-order": ("smo", "SMO", {"selection": "first-order"}),
 }
 _CLASSES = {
     "Batch": "batch",
+    "DirectSVM": "geometric",
+    "GeometricSVM": "geometric",
     "Gilbert": "gilbert",
     "MDM": "mdm",
     "NPA": "npa",
     "Rosen": "rosen",
     "SMO": "smo",
+    "SimpleSVM": "simple",
 }
 _registered: dict[str, Callable[[], Solver]] = {}
 

@@ -77,6 +77,8 @@ class Solution:
         At most a few hundred records.
     gradient : ndarray of shape (m,)
         (A∘K + diag(ridge)) u - p.
+    details : dict
+        Counts that only this solver has.
     """
 
     u: Floats
@@ -91,6 +93,7 @@ class Solution:
     seconds: float
     trace: tuple[Record, ...] = field(repr=False)
     gradient: Floats = field(repr=False)
+    details: dict[str, float] = field(default_factory=dict, repr=False)
 
 
 Callback = Callable[[Record], Any]
@@ -126,6 +129,10 @@ class Solver(ABC):
     def settle(self, state: State) -> bool:
         """Bring ``state.g`` up to date for all variables; whether anything had been put off."""
         return False
+
+    def details(self, state: State) -> dict[str, float]:
+        """What else a solver has to tell about a run, see `Solution.details`."""
+        return {}
 
     def abandon(self, state: State) -> None:  # noqa: B027  (a solver may have nothing to give back)
         """Give back what was borrowed, when an exception ends the run."""
@@ -271,6 +278,7 @@ class Solver(ABC):
             seconds=time.perf_counter() - began,
             trace=trace.records(),
             gradient=state.g,
+            details=self.details(state),
         )
 
     def _status(

@@ -23,6 +23,8 @@ from maxmargin.solvers.working_set import CRAWL, LARGEST, WorkingSet
 
 # A whole problem is finished this often at most, from this size on and at tolerances below this.
 _FINISHES, _WORTH_A_FINISH, _TIGHT = 4, 200, 5e-5
+# Variables above which rows are float32 unless the problem asks for more.
+_USUALLY_FLOAT32 = 512
 # Nominal seconds of an iteration, of a byte of a row in a pair step, and of one in a gradient update.
 _ITERATION, _STEP, _UPDATE = 3e-4, 1.2e-10, 1e-10
 
@@ -85,9 +87,13 @@ class Batch(Solver):
     def small_machines(
         self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop
     ) -> SmallMachines | None:
-        """Small machines, each in one compiled call; a single one at a tight tolerance is better finished."""
+        """Small machines, each in one compiled call; a single one that is hard is better finished.
+
+        Hard is one with a tight tolerance, or one large enough for float32 that was given float64 rows.
+        """
         alone = len(problems) == 1 and _WORTH_A_FINISH <= problems[0].m <= LARGEST
-        if alone and stop.tol <= _TIGHT and self.finish is not None:
+        hard = stop.tol <= _TIGHT or (gram.dtype == np.float64 and problems[0].m > _USUALLY_FLOAT32)
+        if alone and hard and self.finish is not None:
             return None
         return SmallMachines.over(gram, bounds, problems, stop) if self.working_set is None else None
 

@@ -16,12 +16,14 @@ pair steps, new violators are let in.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from maxmargin._group import shift_sum
+from maxmargin._jit import gather
 from maxmargin.solvers.state import State
 
 Floats = NDArray[np.float64]
@@ -33,6 +35,8 @@ _FEWEST, _MOST, _LARGEST_MATRIX = 16, 8192, 1 << 28
 _CHANGING = 0.015
 # Multiplications that a finish by projection may take.
 _PRODUCTS = 4_000_000_000
+# Tolerance from which on a factor in float32 is good enough for a step.
+_ROUGH_ENOUGH = 1e-4
 # Rounds in which variables are taken to their bounds.
 _ROUNDS = 6
 # Floating point operations per second and thread that a factorisation reaches, roughly.
@@ -79,8 +83,7 @@ class NewtonFinish:
         speed = _SPEED[state.gram.dtype.itemsize] * state.gram.threads.n
         return float(1e-3 + (k**3 / 3 + k**2 * state.gram.cost) / speed)
 
-    @staticmethod
-    def _movable(state: State) -> Index:
+    def _movable(self, state: State) -> Index:
         """The free variables, and those at a bound that should leave it."""
         problem, u, g = state.problem, state.u, state.g
         level = problem.offset(u, g)[problem.group]
@@ -112,53 +115,149 @@ class NewtonFinish:
 
     def _direction(self, state: State, free: Index) -> Floats | None:
         problem = state.problem
-        Q = problem.block(free, free, state.gram)
-        dtype = Q.dtype
-        k = len(free)
-        diagonal = np.diagonal(Q)
-        Q[np.arange(k), np.arange(k)] += dtype.type(self.ridge) * np.maximum(
-            diagonal, np.abs(diagonal).mean()
-        )
-        factor = scipy.linalg.cholesky(Q.T, lower=False, overwrite_a=True, check_finite=False)
-
-        def solve(b: NDArray[np.floating]) -> Floats:
-            b = np.asarray(b, dtype=dtype, order="F")
-            return scipy.linalg.cho_solve((factor, False), b, check_finite=False).astype(np.float64)
-
         E = (problem.group[free][:, None] == np.unique(problem.group[free])).astype(np.float64)
-        base = solve(np.column_stack([state.g[free], E]))
-        HE = base[:, 1:]
-        d = -base[:, 0] + HE @ np.linalg.lstsq(E.T @ HE, E.T @ base[:, 0], rcond=None)[0]
         below, above = problem.lo[free] - state.u[free], problem.hi[free] - state.u[free]
-        fixed = np.zeros(0, np.intp)
-        to = np.zeros(0)
-        HD = np.zeros((k, 0))
-        for _ in range(_ROUNDS):
-            out = np.setdiff1d(np.flatnonzero((d < below) | (d > above)), fixed)
-            if not len(out):
-                break
-            if len(fixed) + len(out) > max(_FEWEST, k // 8):
-                return None
-            unit = np.zeros((k, len(out)))
-            unit[out, np.arange(len(out))] = 1.0
-            HD = np.column_stack([HD, solve(unit)])
-            to = np.concatenate([to, np.where(d < below, below, above)[out]])
-            fixed = np.concatenate([fixed, out])
-            # d = -H (g - [E, I_D] m) with E'd = 0 and d_D = to
-            HA = np.column_stack([HE, HD])
-            A = np.vstack([E.T @ HA, HA[fixed]])
-            b = np.concatenate([E.T @ base[:, 0], to + base[fixed, 0]])
-            d = -base[:, 0] + HA @ np.linalg.solve(A, b)
-            d[fixed] = to
-        else:
-            # Still some beyond: as far as the first of them.
-            with np.errstate(divide="ignore", invalid="ignore"):
-                reach = np.where(d > above, above / d, np.where(d < below, below / d, 1.0))
-            d = d * max(0.0, float(np.min(reach, initial=1.0)))
+        d = self._bounded(state, free, E, below, above)
+        if d is None:
+            return None
         # Rounding must not leave the sums: what is missing is spread over those with room.
-        for g in np.unique(problem.group[free]):
-            of = problem.group[free] == g
+        for of in E.T > 0:
             d[of] = shift_sum(np.clip(d[of], below[of], above[of]), below[of], above[of], 0.0)
+        return d
+
+    def _bounded(self, state: State, free: Index, E: Floats, below: Floats, above: Floats) -> Floats | None:
+        """The Newton step in a box; None where more than a few variables meet their bounds."""
+        Q = state.problem.block(free, free, state.gram)
+        d, beyond = _newton(self._ridged(Q), state.g[free], E, np.zeros(E.shape[1]), below, above)
+        return None if len(beyond) else d
+
+    def _ridged(self, Q: NDArray[Any]) -> NDArray[Any]:
+        """Q with the ridge that makes it definite, in place."""
+        diagonal = np.diagonal(Q)
+        ridge = Q.dtype.type(self.ridge) * np.maximum(diagonal, np.abs(diagonal).mean())
+        Q[np.arange(len(Q)), np.arange(len(Q))] += ridge
+        return Q
+
+
+def _newton(
+    Q: NDArray[Any], g: Floats, E: Floats, sums: Floats, below: Floats, above: Floats, share: int = 8
+) -> tuple[Floats, Index]:
+    """``-Q^-1 (g - E m)`` with ``E'd = sums``, a few variables on the bounds that they would pass.
+
+    Where more than one in `share` would pass theirs, these are returned: they need another matrix. Q is lost.
+    """
+    k, dtype = len(g), Q.dtype
+    factor = scipy.linalg.cholesky(Q.T, lower=False, overwrite_a=True, check_finite=False)
+
+    def solve(b: NDArray[np.floating]) -> Floats:
+        b = np.asarray(b, dtype=dtype, order="F")
+        return scipy.linalg.cho_solve((factor, False), b, check_finite=False).astype(np.float64)
+
+    base = solve(np.column_stack([g, E]))
+    HE = base[:, 1:]
+    d = -base[:, 0] + HE @ np.linalg.lstsq(E.T @ HE, sums + E.T @ base[:, 0], rcond=None)[0]
+    fixed = np.zeros(0, np.intp)
+    to = np.zeros(0)
+    HD = np.zeros((k, 0))
+    for _ in range(_ROUNDS):
+        out = np.setdiff1d(np.flatnonzero((d < below) | (d > above)), fixed)
+        if not len(out):
+            break
+        if len(fixed) + len(out) > max(_FEWEST, k // share):
+            return d, out
+        unit = np.zeros((k, len(out)))
+        unit[out, np.arange(len(out))] = 1.0
+        HD = np.column_stack([HD, solve(unit)])
+        to = np.concatenate([to, np.where(d < below, below, above)[out]])
+        fixed = np.concatenate([fixed, out])
+        # d = -H (g - [E, I_D] m) with E'd = sums and d_D = to
+        HA = np.column_stack([HE, HD])
+        A = np.vstack([E.T @ HA, HA[fixed]])
+        b = np.concatenate([sums + E.T @ base[:, 0], to + base[fixed, 0]])
+        d = -base[:, 0] + HA @ np.linalg.solve(A, b)
+        d[fixed] = to
+    else:
+        # Still some beyond: as far as the first of them.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.where(d > above, above / d, np.where(d < below, below / d, 1.0))
+        d = d * max(0.0, float(np.min(reach, initial=1.0)))
+    return d, np.zeros(0, np.intp)
+
+
+class BlockStep(NewtonFinish):
+    """Newton steps from the beginning: S and the worst violators, at most as many as S has members.
+
+    Many variables may meet their bounds: they are put there, and the others solved for again, once.
+    """
+
+    # Violators that are let in while S is small; share of the variables that are put on a bound with the
+    # factor that is there; factorisations per step.
+    _first, _share, _most = 256, 16, 6
+    #: Whether the last step took all violators.
+    all_in = False
+
+    def take(self, state: State) -> bool:
+        """One step; False if it does not lower the objective."""
+
+        def product(idx: Index, d: Floats) -> Floats:
+            change = np.zeros(state.problem.m)
+            state.problem.update(change, idx, d, state.gram)
+            return change
+
+        return self.step(state, product)
+
+    def _movable(self, state: State) -> Index:
+        problem, u, g = state.problem, state.u, state.g
+        rises, falls = u < problem.hi, u > problem.lo
+        free = rises & falls
+        level = problem.offset(u, g)[problem.group]
+        excess = np.where(rises, level - g, -np.inf)
+        excess = np.where(falls, np.maximum(excess, g - level), excess)
+        violators = np.flatnonzero(~free & (excess > 0.25 * state.target))
+        most = max(self._first, int(np.count_nonzero(free)))
+        self.all_in = len(violators) <= most
+        if not self.all_in:
+            violators = violators[np.argpartition(-excess[violators], most)[:most]]
+        return np.sort(np.concatenate([np.flatnonzero(free), violators]))
+
+    def _matrix(self, state: State, some: Index, others: Index | None = None) -> NDArray[Any]:
+        """The block of Q for these variables; most will be members of S, whose whole rows are wanted."""
+        problem, gram = state.problem, state.gram
+        # A rough direction will do: the gradient is exact, so that the next step corrects it.
+        dtype = np.float32 if state.tol >= _ROUGH_ENOUGH else np.float64
+        same = others is None
+        others = some if others is None else others
+        if not getattr(gram, "holds_all", False):
+            return problem.block(some, some if same else others, gram).astype(dtype, copy=False)
+        gram.ensure(problem.row[some])
+        gram.count(calls=len(some) * len(others))
+        Q = np.empty((len(some), len(others)), dtype)
+        slots, columns = gram.slot[problem.row[some]], gram.columns[problem.row[others]]
+        gram.threads.run(
+            lambda a, b: gather(gram.table, slots[a:b], columns, problem.shift, Q[a:b]),
+            gram.threads.split(len(some), 256),
+        )
+        if same:
+            Q[np.arange(len(some)), np.arange(len(some))] = problem.diag(gram, some)
+        return Q
+
+    def _bounded(self, state: State, free: Index, E: Floats, below: Floats, above: Floats) -> Floats | None:
+        d, rest = np.zeros(len(free)), np.arange(len(free))
+        for attempt in range(self._most):
+            others = np.setdiff1d(np.arange(len(free)), rest)
+            moved = others[d[others] != 0]
+            right = state.g[free[rest]]
+            if len(moved):
+                right = right + self._matrix(state, free[rest], free[moved]) @ d[moved]
+            Q = self._ridged(self._matrix(state, free[rest]))
+            sums = -E[others].T @ d[others]
+            d[rest], beyond = _newton(Q, right, E[rest], sums, below[rest], above[rest], self._share)
+            d = np.clip(d, below, above)
+            # While more violators wait than can be let in, any descent is good enough.
+            descends = float(state.g[free] @ d) < 0
+            if not len(beyond) or (descends and (attempt > 0 or not self.all_in)):
+                break
+            rest = np.delete(rest, beyond)
         return d
 
 
