@@ -80,7 +80,7 @@ def main() -> None:
             model = IncrementalSVC(gamma=gamma).fit(X, y)
             values = model.leave_one_out()
             best = min(best, time.perf_counter() - began)
-        makes = {
+        makes: dict[str, Any] = {
             "SVC": lambda: SVC(gamma=gamma, loss="squared_hinge"),  # noqa: B023
             "scikit-learn": lambda: sklearn.svm.SVC(gamma=gamma),  # noqa: B023
         }

@@ -283,6 +283,25 @@ def test_too_many_support_vectors_for_the_factor_are_an_error_with_numbers():
         IncrementalSVC(gamma=GAMMA, max_factor=0.01).fit(X, y)
 
 
+def test_an_interrupt_loses_nothing(monkeypatch):
+    from maxmargin.exact import ExactMachine
+
+    X, y = data(120)
+    clf = IncrementalSVC(gamma=GAMMA).fit(X[:100], y[:100])
+
+    def interrupted(self, base):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ExactMachine, "_update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.forget(clf.support_[:1])
+    clf.partial_fit(X[100:], y[100:])
+    held = clf._machine.held  # the row was being forgotten, and is still held
+    np.testing.assert_array_equal(held, np.arange(120))
+    np.testing.assert_allclose(clf.decision_function(X), scratch(X, y).decision_function(X), atol=1e-6)
+
+
 def test_gamma_is_that_of_the_first_rows():
     X, y = data(60)
     clf = IncrementalSVC().fit(X[:30], y[:30])

@@ -89,6 +89,7 @@ class ExactMachine:
         self.y, self.ridge, self.u, self.g, self.diag, self.lo, self.hi = (np.zeros(0) for _ in range(7))
         self._K: Floats | None = np.zeros((0, 0))
         self.active = ActiveSet(self.u, self.lo, self.hi, 1.0, factor_bytes)
+        self._sound = True  # False while rows come or go, and after an interrupt
 
     @property
     def held(self) -> Index:
@@ -105,6 +106,7 @@ class ExactMachine:
 
     def add(self, X: Any, y: Floats, ridge: Floats) -> None:
         """Learn rows with the sides y = -1, +1."""
+        self._begin_change()
         new = np.arange(self.n, self.n + len(y))
         self._store(X)
         self.y[new], self.ridge[new], self.alive[new] = y, ridge, True
@@ -121,6 +123,11 @@ class ExactMachine:
 
     def forget(self, rows: Index) -> None:
         """Unlearn stored rows."""
+        self._begin_change()
+        if np.count_nonzero(self.u[rows]) > _FEW:  # a solver is quicker; it mends the sum
+            self.u[rows] = 0.0
+            self.active.size = 0
+            self._refresh()
         for k in map(int, rows):
             if self.u[k]:
                 base = self.u.copy()
@@ -134,6 +141,14 @@ class ExactMachine:
         if self.n > 64 and np.count_nonzero(self.alive) < self.n // 2:
             self._compact()
         self._settle()
+
+    def _begin_change(self) -> None:
+        """What an interrupt left half done is solved for anew."""
+        if not self._sound:
+            self.active.size = 0
+            self._refresh()
+            self._settle()
+        self._sound = False
 
     # -- rows and kernel values ------------------------------------------------------------------------
 
@@ -217,8 +232,10 @@ class ExactMachine:
             self.active.size = 0
             self.u[:] = 0.0
             self.g[: self.n] = -self.y[: self.n]
+            self._sound = True
             return
-        if np.count_nonzero(self._excess() > self._tol) > _FEW:
+        lost = self.u.any() and not self.active.size
+        if lost or np.count_nonzero(self._excess() > self._tol) > _FEW:
             self._solve()
         for _ in range(20 * len(held) + 1000):
             if not self.active.size:
@@ -227,6 +244,7 @@ class ExactMachine:
             excess = self._excess()
             c = int(np.argmax(excess))
             if not excess[c] > self._tol:
+                self._sound = True
                 return
             base = self.u.copy()
             S = self.active.members

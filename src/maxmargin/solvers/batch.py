@@ -125,8 +125,8 @@ class Batch(Solver):
             return 0.0
         scale = state.problem.tolerance_scale(state.u, state.g)
         worst = float(np.max(state.most - state.least))
-        # From 1e-3 on, then from a tenth of what is there.
-        return min(5e-4 / scale, 0.1 * worst) if np.isfinite(scale) else 0.0
+        # From some thousandths on, then from a tenth of what is there.
+        return min(3e-3 / scale, 0.1 * worst) if np.isfinite(scale) else 0.0
 
     def _finish_whole(self, state: State) -> bool:
         """A finish on a problem that is in the working set as a whole, once pair steps have come near."""

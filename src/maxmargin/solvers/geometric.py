@@ -6,8 +6,8 @@ has the margin of the others too; never drop a point. If, when no violator is le
 the wrong sign, the plane is not the machine's: begin again with the next closest pair.
 
 Both find the same planes. DirectSVM keeps nothing: to find the worst violator it computes |S| kernel values
-for each of the other points, in every step. Geometric SVM keeps the rows of S. Rivals for comparisons; with
-kernels that need backtracking (one step in five, says the paper) they do not arrive.
+for each of the other points, in every step. Geometric SVM keeps the rows of S. Rivals for comparisons: where
+C is large some multipliers end with the wrong sign, and no pair leads further.
 """
 
 from __future__ import annotations
