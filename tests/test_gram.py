@@ -719,3 +719,15 @@ def test_two_threads_that_open_the_table_at_once_fill_the_same_table(monkeypatch
         thread.join()
     assert gram.held(np.arange(4)).all()
     assert_near(gram.rows(np.arange(4)), K[:4])
+
+
+def test_a_row_that_others_know_is_completed_by_symmetry():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    whole = Gram(X, gamma=0.5, dtype="float64").rows(np.arange(40))
+    for budget in (8 * 40 * 48, 8 * 40 * 10):
+        gram = Gram(X, gamma=0.5, dtype="float64", cache_bytes=budget)
+        for k in (3, 17, 29, 3, 5):
+            gram.complete(k)
+            np.testing.assert_allclose(gram.table[gram.slot[k], :40], whole[k], rtol=1e-14)
+        assert gram.n_evals == 40 + 39 + 38 + 37
+        assert gram.n_calls == 0

@@ -168,3 +168,19 @@ def test_float32_rows_and_bundled_data():
     exact = Batch().solve(problem, Gram(X, gamma=0.03, dtype="float64"), stop=Stop(1e-8))
     assert solution.status == "solved"
     assert solution.objective == pytest.approx(exact.objective, rel=1e-5)
+
+
+@both
+@pytest.mark.parametrize("seed", range(8))
+def test_more_free_variables_than_dimensions_are_no_dead_end(block, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(52, 1)).round(1)[rng.integers(0, 52, 52)]
+    y = np.where(rng.random(52) < 0.5, 1, -1)
+    problem = dual.c_svc(y, 4.0)
+    gram = Gram(X, "linear", dtype="float64", n_jobs=1)
+    warm = problem.repair(np.where(y > 0, 1.0, -1.0))  # all are free, in a space of one dimension
+    for start in (None, warm):
+        solution = SimpleSVM(block).solve(problem, gram, warm=start, stop=Stop(1e-6, max_time=20.0))
+        assert solution.status == "solved"
+        best = SMO().solve(problem, gram, stop=Stop(1e-8)).objective
+        assert solution.objective == pytest.approx(best, rel=1e-7)

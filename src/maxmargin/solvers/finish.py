@@ -258,6 +258,8 @@ class BlockStep(NewtonFinish):
             if not len(beyond) or (descends and (attempt > 0 or not self.all_in)):
                 break
             rest = np.delete(rest, beyond)
+            if not len(rest):
+                break
         return d
 
 

@@ -181,6 +181,7 @@ class SimpleSVM(Solver):
         problem, gram, memory, u = state.problem, state.gram, state.memory, state.u
         active: ActiveSet = memory["active"]
         run = _Run(state)
+        run.mark(active.members)
         tol = 0.5 * max(state.target, 0.0)
         at, seen, learnt = memory["next"], 0, 0
         while seen < problem.m and learnt < min(_SLICE, state.left):
@@ -203,6 +204,7 @@ class SimpleSVM(Solver):
             details["pruned"] += len(gone)
             details["backtracked"] += bool(len(gone))
             run.moved(c, active.members, gone)
+            run.mark(active.members)
             if outcome == ENDLESS:
                 state.stuck = True
                 break
@@ -215,12 +217,9 @@ class SimpleSVM(Solver):
         if not active.size and not state.stuck:
             state.stuck = not self._find_partners(state, learnt)
         elif not learnt and active.has_room():
-            # No violator in a whole pass: the end, unless S has lost a free variable.
+            # No violator in a whole pass: the end, or nothing more to be had in this precision.
             self._measure(state)
-            free = np.flatnonzero((u > problem.lo) & (u < problem.hi))
-            state.stuck = bool(np.isin(free, active.members).all())
-            if not state.stuck:
-                self._load(state, free)
+            state.stuck = True
 
     def _find_partners(self, state: State, learnt: int) -> bool:
         """Nothing is free: begin S anew with the most violating pair; whether there is one."""
@@ -309,7 +308,13 @@ class _Run:
         self.base = state.u.copy()
         self._is_changed = np.zeros(state.problem.m, np.bool_)
         self._changed = np.zeros(0, np.intp)
+        self._member = np.zeros(state.problem.m, np.bool_)
         self._cached = state.gram.capacity >= min(state.gram.n, int(np.count_nonzero(state.u)) + 2 * _SLICE)
+
+    def mark(self, members: Index) -> None:
+        """The members of S, whose excess is rounding; all others are candidates, free ones too."""
+        self._member[:] = False
+        self._member[members] = True
 
     def changed(self) -> Index:
         """Variables that have moved."""
@@ -343,13 +348,15 @@ class _Run:
         delta = state.u[idx] - self.base[idx]
         if self._cached:
             c, excess, calls = _next_violator(
-                state.g, state.u, self.base, problem.lo, problem.hi, problem.ridge, idx, delta,
+                state.g, state.u, self.base, problem.lo, problem.hi, problem.ridge, self._member, idx, delta,
                 gram.table, gram.slot[problem.row[idx]], gram.columns[problem.row], start, stop, level, tol,
             )  # fmt: skip
             gram.count(calls=calls)
             return int(c), float(excess)
         # Without room for the rows of S: those that violated when all gradients were known.
         for c in start + _violators(state, slice(start, stop), level, tol):
+            if self._member[c]:
+                continue
             excess = state.g[c] - level + problem.ridge[c] * (state.u[c] - self.base[c])
             if len(idx):
                 excess += float(self.column(idx, int(c)) @ delta)
@@ -371,17 +378,18 @@ def _may_move(u, lo, hi, excess, tol):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _next_violator(  # type: ignore[no-untyped-def]
-    g, u, base, lo, hi, ridge, idx, delta, table, slot, column, start, stop, level, tol
+    g, u, base, lo, hi, ridge, member, idx, delta, table, slot, column, start, stop, level, tol
 ):
     """See `_Run.violator`; also returns the kernel values used."""
     calls = 0
     for c in range(start, stop):
+        if member[c]:
+            continue
         excess = g[c] - level + ridge[c] * (u[c] - base[c])
         for k in range(len(idx)):
             excess += table[slot[k], column[c]] * delta[k]
         calls += len(idx)
-        # Free variables are members of S: their excess is rounding.
-        if (u[c] <= lo[c] or u[c] >= hi[c]) and _may_move(u[c], lo[c], hi[c], excess, tol):
+        if _may_move(u[c], lo[c], hi[c], excess, tol):
             return c, excess, calls
     return -1, 0.0, calls
 
