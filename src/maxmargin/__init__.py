@@ -5,9 +5,10 @@
 array(['a', 'b'], dtype='<U1')
 """
 
+from maxmargin.all_distances import AllDistancesSVC
 from maxmargin.incremental import IncrementalSVC
 from maxmargin.one_class import OneClassSVM
 from maxmargin.svc import SVC, NuSVC
 
-__all__ = ["SVC", "IncrementalSVC", "NuSVC", "OneClassSVM"]
+__all__ = ["SVC", "AllDistancesSVC", "IncrementalSVC", "NuSVC", "OneClassSVM"]
 __version__ = "0.1.0"

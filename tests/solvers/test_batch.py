@@ -3,6 +3,7 @@ import pytest
 
 import qp
 from maxmargin import dual
+from maxmargin.gram import Gram
 from maxmargin.solvers import SMO, Batch, Stop
 
 every_kind = pytest.mark.parametrize("kind", qp.KINDS)
@@ -134,3 +135,16 @@ def test_kernel_evaluations_are_counted_once_with_a_large_cache():
     whole = Batch().solve(problem, qp.gram_of(X), stop=Stop(1e-6))
     assert whole.n_kernel_evals <= 60 * 60 and whole.n_kernel_evals % 60 == 0
     assert whole.n_kernel_calls >= whole.n_kernel_evals
+
+
+@pytest.mark.parametrize("working_set", [64, 256, None])
+def test_newcomers_of_many_groups_do_not_drive_out_who_could_make_room(working_set):
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 10
+    X = rng.normal(size=(3000, 6)) + 0.7 * rng.normal(size=(10, 6))[y]
+    problem = dual.all_distances(y, 1 / 30)
+    gram = Gram(X, gamma=0.1)
+    solution = Batch(working_set).solve(problem, gram, stop=Stop(1e-3, max_time=60.0))
+    assert solution.status == "solved"
+    other = SMO("second-order").solve(problem, gram, stop=Stop(1e-3, max_time=60.0))
+    assert solution.objective == pytest.approx(other.objective, rel=1e-4)

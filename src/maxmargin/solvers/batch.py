@@ -78,7 +78,7 @@ class Batch(Solver):
         old = state.memory.get("set")
         new = state.memory["set"] = WorkingSet(state, self.working_set)
         if old is not None and not new.whole:
-            new.enter(old.ids[old.ids >= 0])
+            new.enter(old.ids[old.ids >= 0], state.g)
         state.memory["progress"] = _Progress()
         if "finish" not in state.memory:
             projected = self.finish in ("rosen", "conjugate")
@@ -105,7 +105,7 @@ class Batch(Solver):
             return
         if not working.whole:
             self._refocus(state, working)
-            fresh = working.enter(working.candidates(state))
+            fresh = working.enter(working.candidates(state), state.g)
         steps, moved, delta = working.solve(state, self._stage(state))
         state.memory["crawled"] = steps if working.whole and steps >= CRAWL * len(working.ids) else 0
         focus: Focus | None = state.memory.get("focus")

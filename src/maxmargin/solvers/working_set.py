@@ -69,8 +69,11 @@ class WorkingSet:
         )  # fmt: skip
         return out[:found].astype(np.intp)
 
-    def enter(self, new: NDArray[np.intp]) -> int:
-        """Bring variables in, in place of members at a bound, then of the oldest; how many came."""
+    def enter(self, new: NDArray[np.intp], g: NDArray[np.float64]) -> int:
+        """Bring variables in, in place of members at a bound, then of the oldest; how many came.
+
+        Where a group wants more than half of its places, those with the least and the largest gradients g.
+        """
         self.clock += 1
         if not len(new):
             return 0
@@ -82,7 +85,12 @@ class WorkingSet:
                 continue
             places = np.arange(self.parts[k], self.parts[k + 1])
             order = np.lexsort((self.since[places], self._standing(places)))
-            mine = mine[: len(places)]
+            shared = len(self.parts) > 2 and bool((self.ids[places] >= 0).any())
+            most = max(2, len(places) // 2) if shared else len(places)
+            if len(mine) > most:
+                # Of many groups each has few places: newcomers must not drive out all who could make room.
+                mine = mine[np.argsort(g[mine], kind="stable")]
+                mine = np.concatenate([mine[: most - most // 2], mine[len(mine) - most // 2 :]])
             at.append(np.sort(places[order[: len(mine)]]))
             who.append(mine)
         places, members = np.concatenate(at), np.concatenate(who)
