@@ -5,7 +5,7 @@ import pytest
 import sklearn.svm
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from maxmargin import SVC, AllDistancesSVC, IncrementalSVC, NuSVC, OneClassSVM
+from maxmargin import SVC, AllDistancesSVC, CrammerSingerSVC, IncrementalSVC, NuSVC, OneClassSVM
 
 ESTIMATORS = [
     SVC(),
@@ -15,6 +15,7 @@ ESTIMATORS = [
     SVC(loss="squared_hinge", solver="simple"),
     IncrementalSVC(),
     AllDistancesSVC(),
+    CrammerSingerSVC(),
     NuSVC(),
     OneClassSVM(),
 ]
@@ -27,7 +28,9 @@ def failures_of_scikit_learns_own_class(estimator):
     except ImportError:
         return {}
     # To a tolerance like SVC, and with a gamma that does not look at weights.
-    name = {"AllDistancesSVC": "SVC"}.get(type(estimator).__name__, type(estimator).__name__)
+    name = {"AllDistancesSVC": "SVC", "CrammerSingerSVC": "SVC"}.get(
+        type(estimator).__name__, type(estimator).__name__
+    )
     twin = getattr(sklearn.svm, name, None)
     return PER_ESTIMATOR_XFAIL_CHECKS.get(twin, {})
 

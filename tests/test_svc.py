@@ -631,12 +631,12 @@ import os, signal, threading, warnings
 import numpy as np
 from sklearn.datasets import make_classification
 from maxmargin import SVC
-X, y = make_classification(6000, 20, n_informative=15, flip_y=0.3, n_classes=3, random_state=0)
+X, y = make_classification(12000, 20, n_informative=15, flip_y=0.3, n_classes=3, random_state=0)
 SVC().fit(X[:600], y[:600])
 threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    model = SVC(C=1e5, gamma=0.5, tol=1e-7).fit(X, y)
+    model = SVC(C=1e5, gamma=0.005, tol=1e-7).fit(X, y)
 assert model.status_ == "interrupted", model.status_
 assert any("interrupted" in str(w.message) for w in caught)
 assert np.isfinite(model.decision_function(X)).all() and (model.dual_gap_ >= 0).all()

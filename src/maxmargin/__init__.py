@@ -6,9 +6,10 @@ array(['a', 'b'], dtype='<U1')
 """
 
 from maxmargin.all_distances import AllDistancesSVC
+from maxmargin.crammer_singer import CrammerSingerSVC
 from maxmargin.incremental import IncrementalSVC
 from maxmargin.one_class import OneClassSVM
 from maxmargin.svc import SVC, NuSVC
 
-__all__ = ["SVC", "AllDistancesSVC", "IncrementalSVC", "NuSVC", "OneClassSVM"]
+__all__ = ["SVC", "AllDistancesSVC", "CrammerSingerSVC", "IncrementalSVC", "NuSVC", "OneClassSVM"]
 __version__ = "0.1.0"

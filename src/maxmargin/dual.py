@@ -98,7 +98,8 @@ class Dual:
         """Variables of each group."""
         if self.n_groups == 1:
             return (slice(None),)  # a view, where an index would copy
-        return tuple(np.flatnonzero(self.group == g) for g in range(self.n_groups))
+        order = np.argsort(self.group, kind="stable")
+        return tuple(np.split(order, np.cumsum(np.bincount(self.group, minlength=self.n_groups))[:-1]))
 
     @lazy
     def signs(self) -> Floats | None:
@@ -474,6 +475,32 @@ def all_distances(labels: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = Non
         coupling=k * np.eye(k) - 1.0,
         scale=1.0 / float(np.median(mu)),
         rows=rows,
+    )
+
+
+def crammer_singer(labels: ArrayLike, C: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    r"""Crammer and Singer's machine for K classes: K variables per sample, together, that add up to zero.
+
+    Minimises :math:`\tfrac12\sum_r\|w_r\|^2 + \sum_i C_i\xi_i` with
+    :math:`\langle w_{y_i} - w_r, x_i\rangle \ge 1 - \xi_i` for all other classes r.
+    """
+    classes, label = np.unique(np.asarray(labels), return_inverse=True)
+    n, k = len(label), len(classes)
+    if k < 2:
+        raise ValueError("Crammer and Singer's machine needs at least two classes.")
+    true = (np.arange(k) == label[:, None]).astype(np.float64)
+    sample = np.arange(n) if rows is None else np.asarray(rows, dtype=np.intp)
+    return Dual(
+        name="crammer_singer",
+        p=true.ravel(),
+        lo=np.full(n * k, -np.inf),
+        hi=(_upper(C, (n,), "C")[:, None] * true).ravel(),
+        ridge=np.zeros(n * k),
+        group=np.repeat(np.arange(n), k),
+        sums=np.zeros(n),
+        row=np.repeat(sample, k),
+        label=np.tile(np.arange(k), n),
+        coupling=np.eye(k),
     )
 
 

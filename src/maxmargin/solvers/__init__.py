@@ -32,6 +32,7 @@ __all__ = [
 _BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "auto": ("batch", "Batch", {}),
     "batch": ("batch", "Batch", {}),
+    "crammer-singer": ("crammer_singer", "CrammerSinger", {}),
     "direct": ("geometric", "DirectSVM", {}),
     "geometric": ("geometric", "GeometricSVM", {}),
     "gilbert": ("gilbert", "Gilbert", {}),
@@ -47,6 +48,7 @@ _BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 _CLASSES = {
     "Batch": "batch",
+    "CrammerSinger": "crammer_singer",
     "DirectSVM": "geometric",
     "GeometricSVM": "geometric",
     "Gilbert": "gilbert",

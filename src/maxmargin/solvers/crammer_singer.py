@@ -1,0 +1,175 @@
+r"""Crammer and Singer's machine: one sample's K variables at a time, in working sets.
+
+K. Crammer, Y. Singer, "On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines". The
+dual has a row :math:`\tau_i` of K variables per sample, which add up to zero and of which only that of the
+true class may be positive, up to C. With the gradient :math:`g_{ir} = \sum_j k_{ij}\tau_{jr} -
+\delta_{ry_i}` the problem of one sample is
+
+.. math:: \min_\tau \tfrac{A}{2}\|\tau\|^2 + B^\top\tau,\quad \tau_r \le C\delta_{ry_i},\ \sum_r\tau_r = 0,
+          \qquad A = k_{ii},\ B = g_i - A\tau_i,
+
+solved exactly: :math:`\tau_r = (\min(\beta, D_r) - B_r)/A` with :math:`D_r = B_r + AC\delta_{ry_i}` and the
+:math:`\beta` for which they add up to zero, found by sorting D.
+
+The samples that violate their conditions most form a working set; in it the worst is solved for, again and
+again, with the kernel values between its members; then the gradient of all samples is brought up to date
+by one matrix product of their rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._jit import compiled
+from maxmargin.dual import Dual
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.state import State
+
+Floats = NDArray[np.float64]
+
+# Samples of a working set; sub-problems per sample of it; rows that are worked on at a time.
+_SIZE, _STEPS = 256, 20
+
+
+class CrammerSinger(Solver):
+    """Decomposition for `maxmargin.dual.crammer_singer`.
+
+    Parameters
+    ----------
+    working_set : int
+        Samples in a working set; 1 is the paper's algorithm.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> from maxmargin.gram import Gram
+    >>> from maxmargin.solvers import CrammerSinger
+    >>> gram = Gram([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], kernel="rbf", gamma=1.0, dtype="float64")
+    >>> solution = CrammerSinger().solve(dual.crammer_singer([0, 1, 2], C=10.0), gram)
+    >>> solution.status, solution.u.reshape(3, 3).sum(axis=1).round(9)
+    (<Status.SOLVED: 'solved'>, array([0., 0., 0.]))
+    """
+
+    name = "crammer-singer"
+    about = "Crammer, Singer 2001: exact sub-problems of single samples, in working sets"
+
+    def __init__(self, working_set: int = _SIZE) -> None:
+        if working_set < 1:
+            raise ValueError(f"working_set must be at least 1, got {working_set!r}.")
+        self.working_set = int(working_set)
+
+    def __repr__(self) -> str:
+        return f"CrammerSinger(working_set={self.working_set})"
+
+    def accepts(self, problem: Dual) -> bool:
+        """Only the dual of Crammer and Singer."""
+        return problem.name == "crammer_singer"
+
+    def begin(self, state: State) -> None:
+        """The classes' variables of a sample stand together."""
+        k = len(state.problem.coupling)
+        state.memory["true"] = np.argmax(state.problem.hi.reshape(-1, k) > 0, axis=1)
+
+    def advance(self, state: State) -> None:
+        """One working set."""
+        problem, gram = state.problem, state.gram
+        k = len(problem.coupling)
+        tau, g = state.u.reshape(-1, k), state.g.reshape(-1, k)
+        rows = problem.row[::k]
+        true = state.memory["true"]
+        C = problem.hi.reshape(-1, k)[np.arange(len(tau)), true]
+        violation = state.most - state.least
+        size = min(self.working_set, len(tau))
+        some = np.argpartition(-violation, size - 1)[:size]
+        some = np.sort(some[violation[some] > 0.5 * max(state.target, 0.0)])
+        if not len(some):
+            state.stuck = True
+            return
+        K = gram.rows(rows[some])
+        old = tau[some]
+        new, inner = old.copy(), g[some]
+        tol = max(0.5 * state.target, 0.1 * float(violation.max()))
+        steps = _inner(
+            np.ascontiguousarray(K[:, rows[some]], dtype=np.float64), new, inner, true[some], C[some], tol,
+            min(_STEPS * len(some), state.left),
+        )  # fmt: skip
+        change = new - old
+        tau[some] = new
+        with gram.threads.blas():
+            g += (K.T @ change.astype(K.dtype))[rows]
+        state.n_iter += max(1, int(steps))
+        state.stuck = not change.any()
+
+
+@compiled()
+def _violation(t, g, true, C):  # type: ignore[no-untyped-def]
+    """By how much a sample misses its conditions: all may fall, the true one may rise to C, others to 0."""
+    least, most = np.inf, -np.inf
+    for r in range(len(t)):
+        most = max(most, g[r])
+        if t[r] < (C if r == true else 0.0):
+            least = min(least, g[r])
+    return most - least
+
+
+@compiled()
+def _best(A, B, true, C, out):  # type: ignore[no-untyped-def]
+    """The exact solution of one sample's problem."""
+    k = len(B)
+    D = B.copy()
+    D[true] += A * C
+    order = np.argsort(D)
+    left = B.sum()
+    beta = 0.0
+    for t in range(k):
+        beta = left / (k - t)
+        if beta <= D[order[t]]:
+            break
+        left -= D[order[t]]
+    total = 0.0
+    for r in range(k):
+        out[r] = (min(beta, D[r]) - B[r]) / A
+        # On its bound exactly, where it belongs there.
+        if D[r] <= beta:
+            out[r] = C if r == true else 0.0
+        total += out[r]
+    # What rounding left of the sum goes to the largest that is not on a bound.
+    free = -1
+    for r in range(k):
+        if D[r] > beta and (free < 0 or abs(out[r]) > abs(out[free])):
+            free = r
+    if free >= 0:
+        out[free] -= total
+
+
+@compiled()
+def _inner(K, tau, g, true, C, tol, most):  # type: ignore[no-untyped-def]
+    """Solve for the worst sample of the working set until none violates by more than `tol`; the steps."""
+    q, k = tau.shape
+    v = np.empty(q)
+    for i in range(q):
+        v[i] = _violation(tau[i], g[i], true[i], C[i])
+    new, change = np.empty(k), np.empty(k)
+    steps = 0
+    while steps < most:
+        i = int(np.argmax(v))
+        if not v[i] > tol:
+            break
+        A = max(K[i, i], 1e-12)
+        _best(A, g[i] - A * tau[i], true[i], C[i], new)
+        moved = False
+        for r in range(k):
+            change[r] = new[r] - tau[i, r]
+            moved = moved or change[r] != 0.0
+            tau[i, r] = new[r]
+        steps += 1
+        if not moved:
+            v[i] = 0.0  # as good as rounding allows
+            continue
+        for j in range(q):
+            x = K[i, j]
+            for r in range(k):
+                g[j, r] += x * change[r]
+            v[j] = _violation(tau[j], g[j], true[j], C[j])
+    return steps
