@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +82,12 @@ def main() -> None:
             values = model.leave_one_out()
             best = min(best, time.perf_counter() - began)
         makes: dict[str, Any] = {
-            "SVC": lambda: SVC(gamma=gamma, loss="squared_hinge"),  # noqa: B023
-            "scikit-learn": lambda: sklearn.svm.SVC(gamma=gamma),  # noqa: B023
+            "SVC": partial(SVC, gamma=gamma, loss="squared_hinge"),
+            "scikit-learn": partial(sklearn.svm.SVC, gamma=gamma),
         }
         makes["SVC"]().fit(X, y)
         seconds = {who: folds_of(make, X, y, some)[0] * n for who, make in makes.items()}
-        tight = folds_of(lambda: SVC(gamma=gamma, loss="squared_hinge", tol=1e-10), X, y, some)[1]  # noqa: B023
+        tight = folds_of(partial(makes["SVC"], tol=1e-10), X, y, some)[1]
         first, middle, last = positions(model)
         rows.append(
             {

@@ -313,6 +313,24 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
                 stacklevel=3,
             )
 
+    def _start_from(self, order: Index, *width: int) -> Floats | None:
+        """The last solution of a single machine, for the rows `order`, where `warm_start` asks for it.
+
+        `width` is the number of variables of a row, where there is not just one.
+        """
+        kept = getattr(self, "_solved", None) if self.warm_start else None
+        if kept is None or kept[0] != self.shape_fit_ or kept[2].shape[1:] != width:
+            return None
+        full = np.zeros((self.shape_fit_[0], *width))
+        full[kept[1]] = kept[2]
+        return full[order].ravel()
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors, of each class where there are classes."""
+        check_is_fitted(self)
+        return self._n_support
+
     # -- decision values ---------------------------------------------------------------------
 
     def _check_for_predict(self, X: Any) -> Any:

@@ -166,7 +166,7 @@ class AllDistancesSVC(ClassifierMixin, BaseSVM):
             )
         problem = dual.all_distances(label, np.minimum(self.mu_ * weight, 1.0))
         machine = Machine(
-            "all", problem, np.arange(len(order)), np.zeros(1, np.intp), self._warm(problem, order)
+            "all", problem, np.arange(len(order)), np.zeros(1, np.intp), self._start_from(order)
         )
         segments = np.array([0, len(order)])
         solution = self._solve(X, self._kernel_for(X, kept), order, segments, [machine], double=False)[0]
@@ -186,20 +186,6 @@ class AllDistancesSVC(ClassifierMixin, BaseSVM):
         self._products: Floats | None = None
         self._report([solution])
         return self
-
-    def _warm(self, problem: dual.Dual, order: Index) -> Floats | None:
-        kept = getattr(self, "_solved", None) if self.warm_start else None
-        if kept is None or kept[0] != self.shape_fit_:
-            return None
-        full = np.zeros(self.shape_fit_[0])
-        full[kept[1]] = kept[2]
-        return full[order]
-
-    @property
-    def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors of each class."""
-        check_is_fitted(self)
-        return self._n_support
 
     @property
     def b_(self) -> Floats:

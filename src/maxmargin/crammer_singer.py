@@ -132,7 +132,7 @@ class CrammerSingerSVC(ClassifierMixin, BaseSVM):
         if k < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {k} class")
         problem = dual.crammer_singer(y[order], self.C * weight[order])
-        start = self._warm(order, k)
+        start = self._start_from(order, k)
         machine = Machine("all", problem, np.arange(len(order)), np.zeros(1, np.intp), start)
         segments = np.array([0, len(order)])
         solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
@@ -147,23 +147,9 @@ class CrammerSingerSVC(ClassifierMixin, BaseSVM):
         self.n_iter_ = max(1, solution.n_iter)
         self.dual_gap_ = solution.gap
         self.trace_ = [solution.trace]
-        self._solved = (self.shape_fit_, k, order, tau) if self.warm_start else None
+        self._solved = (self.shape_fit_, order, tau) if self.warm_start else None
         self._report([solution])
         return self
-
-    def _warm(self, order: Index, k: int) -> Floats | None:
-        kept = getattr(self, "_solved", None) if self.warm_start else None
-        if kept is None or kept[:2] != (self.shape_fit_, k):
-            return None
-        full = np.zeros((self.shape_fit_[0], k))
-        full[kept[2]] = kept[3]
-        return full[order].ravel()
-
-    @property
-    def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors of each class."""
-        check_is_fitted(self)
-        return self._n_support
 
     def _linear_coef(self) -> Any:
         return _align(self.dual_coef_ @ self.support_vectors_)

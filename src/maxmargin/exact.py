@@ -111,10 +111,10 @@ class ExactMachine:
         self._store(X)
         self.y[new], self.ridge[new], self.alive[new] = y, ridge, True
         self.lo[new], self.hi[new] = np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)
-        self.diag[new] = self.kernel.diag(self.kernel.prepare(self._samples(new))) + ridge
+        self.diag[new] = self.kernel.diag(self.kernel.prepare(self.X[new])) + ridge
         if self._K is not None:
             for some in np.array_split(new, -(-len(new) // _ROWS)):
-                part = self.kernel.block(self._samples(some), self._samples(np.arange(self.n)))
+                part = self.kernel.block(self.X[some], self.X[np.arange(self.n)])
                 self._K[some, : self.n], self._K[: self.n, some] = part, part.T
         self.g[new] = -y
         support = np.flatnonzero(self.u[: self.n])
@@ -129,18 +129,22 @@ class ExactMachine:
             self.active.size = 0
             self._refresh()
         for k in map(int, rows):
-            if self.u[k]:
-                base = self.u.copy()
-                if k in self.active.members:
-                    others = self.active.members[self.active.members != k]
-                    self.active.unlearn(k, self._block(others, np.array([k]))[:, 0], float(self.diag[k]))
-                self.u[k] = 0.0
-                self._update(base)
-            self.lo[k] = self.hi[k] = 0.0
-            self.alive[k] = False
+            self._unlearn(k)
         if self.n > 64 and np.count_nonzero(self.alive) < self.n // 2:
             self._compact()
         self._settle()
+
+    def _unlearn(self, k: int) -> None:
+        """Move the multiplier of a row to zero, with the margins of S kept; the row is no longer held."""
+        if self.u[k]:
+            base = self.u.copy()
+            if k in self.active.members:
+                others = self.active.members[self.active.members != k]
+                self.active.unlearn(k, self._block(others, np.array([k]))[:, 0], float(self.diag[k]))
+            self.u[k] = 0.0
+            self._update(base)
+        self.lo[k] = self.hi[k] = 0.0
+        self.alive[k] = False
 
     def _begin_change(self) -> None:
         """What an interrupt left half done is solved for anew."""
@@ -153,9 +157,6 @@ class ExactMachine:
     # -- rows and kernel values ------------------------------------------------------------------------
 
     _vectors = ("alive", "y", "ridge", "u", "g", "diag", "lo", "hi")
-
-    def _samples(self, rows: Index) -> Any:
-        return self.X[rows]
 
     def _store(self, X: Any) -> None:
         """Append rows; buffers grow by half of their size."""
@@ -199,11 +200,9 @@ class ExactMachine:
         """K between two sets of rows."""
         if self._K is not None:
             return self._K[np.ix_(a, b)]
-        return (
-            self.kernel.block(self._samples(a), self._samples(b))
-            if len(a) and len(b)
-            else np.zeros((len(a), len(b)))
-        )
+        if not len(a) or not len(b):
+            return np.zeros((len(a), len(b)))
+        return self.kernel.block(self.X[a], self.X[b])
 
     def _product(self, rows: Index, coef: Floats, at: Index | None = None) -> Floats:
         """``K[at, rows] @ coef``, for all rows by default."""
@@ -395,14 +394,7 @@ class ExactMachine:
     def _without(self, k: int) -> float:
         """The same for one row: forget it, look, and put everything back."""
         saved = [self.u.copy(), self.g.copy(), self.lo[k], self.hi[k], self.active.copy()]
-        base = self.u.copy()
-        others = self.active.members[self.active.members != k]
-        if k in self.active.members:
-            self.active.unlearn(k, self._block(others, np.array([k]))[:, 0], float(self.diag[k]))
-        self.u[k] = 0.0
-        self._update(base)
-        self.lo[k] = self.hi[k] = 0.0
-        self.alive[k] = False
+        self._unlearn(k)
         self._settle()
         value = float(self.g[k] + self.y[k] - self.level)
         self.u, self.g, self.lo[k], self.hi[k], self.active = saved
@@ -480,7 +472,7 @@ def _leave_out(T, q, sign, s, rows, tol, out, left):  # type: ignore[no-untyped-
             for a in range(len(Z)):
                 inside[Z[a]] = False
             if found:
-                out[t] = v[0] if Z[0] == k else _value_at(Z, v, k)
+                out[t] = y[k]
                 break
             Z = new
         left[t] = not found
@@ -510,11 +502,3 @@ def _eliminate(A, b):  # type: ignore[no-untyped-def]
         for j in range(k + 1, n):
             total -= A[k, j] * b[j]
         b[k] = total / A[k, k]
-
-
-@compiled()
-def _value_at(Z, v, k):  # type: ignore[no-untyped-def]
-    for z in range(len(Z)):
-        if Z[z] == k:
-            return v[z]
-    return np.nan

@@ -123,7 +123,7 @@ class OneClassSVM(OutlierMixin, BaseSVM):
         order = np.flatnonzero(weight > 0)
         problem = dual.one_class(len(order), self.nu, weight[order])
         machine = Machine(
-            "all", problem, np.arange(len(order)), np.zeros(1, np.intp), self._warm(problem, order)
+            "all", problem, np.arange(len(order)), np.zeros(1, np.intp), self._start_from(order)
         )
         segments = np.array([0, len(order)])
         solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
@@ -146,20 +146,6 @@ class OneClassSVM(OutlierMixin, BaseSVM):
         self._solved = (self.shape_fit_, order, solution.u) if self.warm_start else None
         self._report([solution])
         return self
-
-    def _warm(self, problem: dual.Dual, order: NDArray[np.intp]) -> Floats | None:
-        kept = getattr(self, "_solved", None) if self.warm_start else None
-        if kept is None or kept[0] != self.shape_fit_:
-            return None
-        full = np.zeros(self.shape_fit_[0])
-        full[kept[1]] = kept[2]
-        return full[order]
-
-    @property
-    def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors."""
-        check_is_fitted(self)
-        return self._n_support
 
     def decision_function(self, X: Any) -> Floats:
         """Signed distance to the boundary, positive for inliers.

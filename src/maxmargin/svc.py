@@ -193,12 +193,6 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             },
         } if self.warm_start else None  # fmt: skip
 
-    @property
-    def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors of each class."""
-        check_is_fitted(self)
-        return self._n_support
-
     def _linear_coef(self) -> Any:
         if len(self.classes_) == 2:
             return super()._linear_coef()

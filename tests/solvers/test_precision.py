@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
@@ -69,3 +71,13 @@ def test_pair_steps_that_crawl_are_helped_by_gradient_projection(tol):
     )
     if tol < 1e-3:
         assert helped.n_iter_[0] < 0.5 * alone.n_iter_[0]
+
+
+@pytest.mark.parametrize("solver", [Batch(), SMO("second-order")], ids=repr)
+def test_the_rough_tolerance_is_never_taken_for_the_one_asked_for(solver):
+    X, y = overlapping(900, 3)
+    # At u = 0 nothing is rounded, and the violation is below what float32 rows are asked for at first.
+    problem = replace(dual.c_svc(y, 1.0), p=4e-5 * y)
+    solution = solver.solve(problem, Gram(X, gamma=0.1, dtype="float32"), stop=Stop(1e-6))
+    assert solution.status == "solved"
+    assert problem.violation(solution.u, exact_gradient(problem, X, 0.1, solution.u)) <= 1e-6

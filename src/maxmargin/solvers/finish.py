@@ -187,7 +187,7 @@ def _newton(
 class BlockStep(NewtonFinish):
     """Newton steps from the beginning: S and the worst violators, at most as many as S has members.
 
-    Many variables may meet their bounds: they are put there, and the others solved for again, once.
+    Many variables may meet their bounds: they are put there, and the others solved for again.
     """
 
     # Violators that are let in while S is small; share of the variables that are put on a bound with the

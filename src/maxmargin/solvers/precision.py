@@ -43,7 +43,9 @@ class Precision:
         allowed = 0.25 * state.stop.tol / scale
         noise = state.gram.value_error * float(np.abs(state.u).sum())
         if noise <= 1e-6 * allowed:
-            return True  # float64 rows at an ordinary tolerance
+            # Float64 rows at an ordinary tolerance, or next to nothing to be rounded.
+            state.tol, state.target = state.stop.tol, state.stop.tol / scale
+            return reached(state, state.problem.violation(state.u, state.g), scale)
         if state.tol > state.stop.tol:
             finer = FINER * state.tol
             state.tol = finer if finer > 2.0 * state.stop.tol else state.stop.tol
@@ -78,9 +80,8 @@ class Precision:
         """Allow for the present error of the gradient, for a run that ends without its tolerance."""
         state = self.state
         noise = state.gram.value_error * float(np.abs(state.u).sum())
-        if not noise <= 1e-6 * abs(
-            state.target
-        ):  # long sums of steps drift beyond the rounding of their rows
+        # Long sums of steps drift beyond the rounding of their rows.
+        if not noise <= 1e-6 * abs(state.target):
             near = self._near(2.0 * noise)
             noise = self._error(near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE])
             state.noise = max(noise, state.noise)
