@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
-from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
+from maxmargin._estimator import BaseSVM, _align, with_callbacks
+from maxmargin._one_machine import OneMachineSVC
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class AllDistancesSVC(ClassifierMixin, BaseSVM):
+class AllDistancesSVC(OneMachineSVC):
     r"""All-Distances SVM: the reduced hulls of K classes, each drawn to all others, in one problem.
 
     .. math:: \min_u \tfrac12\sum_{i,j} u_i\,\alpha_{ij}k(x_i, x_j)\,u_j,\quad
@@ -145,17 +145,9 @@ class AllDistancesSVC(ClassifierMixin, BaseSVM):
         self : object
             The fitted estimator.
         """
-        X, y = self._validate(X, y)
-        weight = self._weights(X, sample_weight)
-        kept = np.flatnonzero(weight > 0)
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, label = np.unique(y[kept], return_inverse=True)
-        k = len(self.classes_)
-        if k < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {k} class")
+        X, kept, label, weight = self._labelled(X, y, sample_weight)
         by_class = np.argsort(label, kind="stable")
-        order, label, weight = kept[by_class], label[by_class], weight[kept][by_class]
+        order, label, weight = kept[by_class], label[by_class], weight[by_class]
         size = np.bincount(label, weights=weight)
         self.mu_ = 1.0 / (self.nu * float(size.min())) if self.mu is None else float(self.mu)
         if self.mu_ * size.min() < 1 - 1e-12:
@@ -165,26 +157,13 @@ class AllDistancesSVC(ClassifierMixin, BaseSVM):
                 "of mu to be feasible in every fold."
             )
         problem = dual.all_distances(label, np.minimum(self.mu_ * weight, 1.0))
-        machine = Machine(
-            "all", problem, np.arange(len(order)), np.zeros(1, np.intp), self._start_from(order)
-        )
-        segments = np.array([0, len(order)])
-        solution = self._solve(X, self._kernel_for(X, kept), order, segments, [machine], double=False)[0]
-
-        used = np.flatnonzero(solution.u)
-        self._keep_support(X, order[used])
-        self._n_support = np.bincount(label[used], minlength=k).astype(np.int32)
-        self._dense_coef = solution.u[None, used]
-        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
+        solution = self._solve_one(X, order, problem, self._start_from(order))
         # The gradient of a sample of class r is K <w_r, x>.
+        k = len(self.classes_)
         height = np.bincount(label, weights=solution.u * solution.gradient, minlength=k) / k
         self.intercept_ = -height if self.offset == "bisector" else -solution.offset / k
-        self.n_iter_ = max(1, solution.n_iter)
-        self.dual_gap_ = solution.gap
-        self.trace_ = [solution.trace]
-        self._solved = (self.shape_fit_, order, solution.u) if self.warm_start else None
         self._products: Floats | None = None
-        self._report([solution])
+        self._keep(X, order, label, solution.u[None], solution.u, solution)
         return self
 
     @property
@@ -230,35 +209,3 @@ class AllDistancesSVC(ClassifierMixin, BaseSVM):
             return self._linear_values(X, self._linear_coef(), self.intercept_)
         parts = self._parts(X)
         return np.asarray((parts - parts.mean(axis=0)).T + self.intercept_)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Evaluate f_r.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            One column per class; for two classes of shape (n_samples,), the second less the first.
-        """
-        scores = self._scores(X)
-        return scores if len(self.classes_) > 2 else np.asarray(scores[:, 1] - scores[:, 0])
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict class labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self._scores(X)
-        return self.classes_[np.argmax(scores, axis=1)]

@@ -7,21 +7,20 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
-from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
+from maxmargin._estimator import BaseSVM, _align, with_callbacks
+from maxmargin._one_machine import OneMachineSVC
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class CrammerSingerSVC(ClassifierMixin, BaseSVM):
+class CrammerSingerSVC(OneMachineSVC):
     r"""Crammer and Singer's machine: one weight vector per class, one slack per sample, no bias.
 
     .. math:: \min \tfrac12\sum_r\|w_r\|^2 + C\sum_i\xi_i,\qquad
@@ -122,33 +121,12 @@ class CrammerSingerSVC(ClassifierMixin, BaseSVM):
         self : object
             The fitted estimator.
         """
-        X, y = self._validate(X, y)
-        weight = self._weights(X, sample_weight)
-        order = np.flatnonzero(weight > 0)
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y[order])
+        X, order, label, weight = self._labelled(X, y, sample_weight)
         k = len(self.classes_)
-        if k < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {k} class")
-        problem = dual.crammer_singer(y[order], self.C * weight[order])
-        start = self._start_from(order, k)
-        machine = Machine("all", problem, np.arange(len(order)), np.zeros(1, np.intp), start)
-        segments = np.array([0, len(order)])
-        solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
-
+        problem = dual.crammer_singer(label, self.C * weight)
+        solution = self._solve_one(X, order, problem, self._start_from(order, k))
         tau = solution.u.reshape(-1, k)
-        used = np.flatnonzero(tau.any(axis=1))
-        self._keep_support(X, order[used])
-        label = np.searchsorted(self.classes_, y[order[used]])
-        self._n_support = np.bincount(label, minlength=k).astype(np.int32)
-        self._dense_coef = np.ascontiguousarray(tau[used].T)
-        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
-        self.n_iter_ = max(1, solution.n_iter)
-        self.dual_gap_ = solution.gap
-        self.trace_ = [solution.trace]
-        self._solved = (self.shape_fit_, order, tau) if self.warm_start else None
-        self._report([solution])
+        self._keep(X, order, label, tau.T, tau, solution)
         return self
 
     def _linear_coef(self) -> Any:
@@ -159,35 +137,3 @@ class CrammerSingerSVC(ClassifierMixin, BaseSVM):
         if self.kernel == "linear":
             return self._linear_values(X, self._linear_coef(), np.zeros(len(self.classes_)))
         return np.asarray(self._expand(X, self._dense_coef, [len(self.support_)])[0])
-
-    def decision_function(self, X: Any) -> Floats:
-        """Evaluate <w_r, x>.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            One column per class; for two classes of shape (n_samples,), the second less the first.
-        """
-        scores = self._scores(X)
-        return scores if len(self.classes_) > 2 else np.asarray(scores[:, 1] - scores[:, 0])
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict class labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self._scores(X)
-        return self.classes_[np.argmax(scores, axis=1)]

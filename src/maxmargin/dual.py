@@ -123,6 +123,11 @@ class Dual:
         return bool(not self.ridge.any() and np.isfinite(self.lo).all() and np.isfinite(self.hi).all())
 
     @lazy
+    def open_below(self) -> bool:
+        """Whether there is no ridge and variables have an upper bound only."""
+        return bool(not self.ridge.any() and np.isneginf(self.lo).all() and np.isfinite(self.hi).all())
+
+    @lazy
     def hull(self) -> bool:
         """Whether it looks for the point of least norm of one hull, or of the difference of two."""
         weights = not self.p.any() and not self.lo.any() and bool(np.isposinf(self.hi).all())
@@ -133,14 +138,19 @@ class Dual:
             raise ValueError("Every lower bound must be at most its upper bound.")
         if len(self.row) != self.m:
             raise ValueError(f"rows must name one kernel row per variable: {len(self.row)} for {self.m}.")
-        for g, (member, total) in enumerate(zip(self.members, self.sums, strict=True)):
-            low, high = self.lo[member].sum(), self.hi[member].sum()
-            slack = 1e-9 * max(1.0, abs(total))
-            if not low - slack <= total <= high + slack:
-                raise ValueError(
-                    f"No feasible point: the variables of group {g} can add up to values between "
-                    f"{low:g} and {high:g}, not to {total:g}."
-                )
+        low, high = self._total(self.lo), self._total(self.hi)
+        slack = 1e-9 * np.maximum(1.0, np.abs(self.sums))
+        for g in np.flatnonzero(~((low - slack <= self.sums) & (self.sums <= high + slack))):
+            raise ValueError(
+                f"No feasible point: the variables of group {g} can add up to values between "
+                f"{low[g]:g} and {high[g]:g}, not to {self.sums[g]:g}."
+            )
+
+    def _total(self, values: Floats) -> Floats:
+        """The sum over each group."""
+        if self.n_groups == 1:
+            return np.array([values.sum()])
+        return np.asarray(np.bincount(self.group, values, self.n_groups), dtype=np.float64)
 
     @property
     def m(self) -> int:
@@ -175,8 +185,10 @@ class Dual:
         if not np.isfinite(given).all():
             raise ValueError("A warm start must not contain NaN or infinity.")
         out: Floats = np.clip(given, self.lo, self.hi)
-        for member, total in zip(self.members, self.sums, strict=True):
-            out[member] = shift_sum(out[member], self.lo[member], self.hi[member], total)
+        size = self._total(np.abs(out))
+        for k in np.flatnonzero(np.abs(self.sums - self._total(out)) > 1e-15 * np.maximum(1.0, size)):
+            member = self.members[k]
+            out[member] = shift_sum(out[member], self.lo[member], self.hi[member], self.sums[k])
         return out
 
     # -- the matrix --------------------------------------------------------------------------
@@ -298,19 +310,14 @@ class Dual:
         The decision function of a machine with one group is ``K u - offset``. Without free
         variables: the middle of the interval that the KKT conditions leave.
         """
-        out = np.empty(self.n_groups)
         free = (u > self.lo) & (u < self.hi)
         least, most = self.extremes(u, g)
-        for k, member in enumerate(self.members):
-            inside = g[member][free[member]]
-            if len(inside):
-                out[k] = inside.mean()
-            elif np.isfinite(least[k]) and np.isfinite(most[k]):
-                out[k] = 0.5 * (least[k] + most[k])
-            else:
-                known = [x for x in (least[k], most[k]) if np.isfinite(x)]
-                out[k] = known[0] if known else 0.0
-        return out
+        inside = self._total(free.astype(np.float64))
+        mean = self._total(np.where(free, g, 0.0)) / np.maximum(inside, 1.0)
+        with np.errstate(invalid="ignore"):
+            middle = 0.5 * (least + most)
+        known = np.where(np.isfinite(least), least, np.where(np.isfinite(most), most, 0.0))
+        return np.where(inside > 0, mean, np.where(np.isfinite(middle), middle, known))
 
     def gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
         """An upper bound of f(u) - min f.
@@ -319,6 +326,8 @@ class Dual:
         """
         c = self.ridge * u - g  # p - h
         total = float(u @ (0.5 * self.ridge * u - c))  # h'u + r u^2/2 - p'u, see the module's text
+        if self.open_below:
+            return max(total + self._open_peaks(c, u, noise), 0.0)
         for member, s in zip(self.members, self.sums, strict=True):
             lo, hi, r, x = self.lo[member], self.hi[member], self.ridge[member], u[member]
             # c - b must not point to infinity whatever the noise: move what nothing bounds.
@@ -337,6 +346,14 @@ class Dual:
             total += float(np.maximum(falling, rising).sum()) + at * s
         # Cancellation can leave a tiny negative number where the true gap is a tiny positive one.
         return max(total, 0.0)
+
+    def _open_peaks(self, c: Floats, u: Floats, noise: float) -> float:
+        """The largest c'v where only the sum bounds v from below: everything at its upper bound but one."""
+        spare = 1.000001 * noise + (4e-16 * float(np.max(np.abs(c), initial=0.0)) if noise else 0.0)
+        at = np.full(self.n_groups, np.inf)
+        np.minimum.at(at, self.group, c - spare)
+        t = c - at[self.group]
+        return float(np.maximum(t * u, (t + noise) * self.hi - noise * u).sum() + at @ self.sums)
 
     def _hard_margin_gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
         """The gap without slack: w must be rescaled until every margin is at least 1."""

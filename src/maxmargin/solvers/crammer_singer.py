@@ -11,9 +11,9 @@ true class may be positive, up to C. With the gradient :math:`g_{ir} = \sum_j k_
 solved exactly: :math:`\tau_r = (\min(\beta, D_r) - B_r)/A` with :math:`D_r = B_r + AC\delta_{ry_i}` and the
 :math:`\beta` for which they add up to zero, found by sorting D.
 
-The samples that violate their conditions most form a working set; in it the worst is solved for, again and
-again, with the kernel values between its members; then the gradient of all samples is brought up to date
-by one matrix product of their rows.
+The samples that violate their conditions most form a working set; in it the sample whose worst pair of
+variables gains most is solved for, again and again, with the kernel values between its members; then the
+gradient of all samples is brought up to date by one matrix product of the rows of those that moved.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import compiled
+from maxmargin._jit import IN_ORDER, compiled, fmax, fmin
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.state import State
 
 Floats = NDArray[np.float64]
 
-# Samples of a working set; sub-problems per sample of it; rows that are worked on at a time.
-_SIZE, _STEPS = 256, 20
+# Samples of a working set, steps per sample of it, and the share of the violation at which it is left.
+_SIZE, _STEPS, _ENOUGH = 256, 20, 0.6
+# A gradient that nothing exceeds; the least curvature of a sample.
+_NEVER, _FLAT = 1e300, 1e-12
 
 
 class CrammerSinger(Solver):
@@ -78,7 +80,7 @@ class CrammerSinger(Solver):
         tau, g = state.u.reshape(-1, k), state.g.reshape(-1, k)
         rows = problem.row[::k]
         true = state.memory["true"]
-        C = problem.hi.reshape(-1, k)[np.arange(len(tau)), true]
+        hi = problem.hi.reshape(-1, k)
         violation = state.most - state.least
         size = min(self.working_set, len(tau))
         some = np.argpartition(-violation, size - 1)[:size]
@@ -89,28 +91,20 @@ class CrammerSinger(Solver):
         K = gram.rows(rows[some])
         old = tau[some]
         new, inner = old.copy(), g[some]
-        tol = max(0.5 * state.target, 0.1 * float(violation.max()))
+        tol = max(0.5 * state.target, _ENOUGH * float(violation.max()))
         steps = _inner(
-            np.ascontiguousarray(K[:, rows[some]], dtype=np.float64), new, inner, true[some], C[some], tol,
+            np.ascontiguousarray(K[:, rows[some]], dtype=np.float64), new, inner, hi[some], true[some], tol,
             min(_STEPS * len(some), state.left),
         )  # fmt: skip
         change = new - old
         tau[some] = new
+        moved = np.flatnonzero(change.any(axis=1))
+        part = K[moved] if len(moved) < len(some) else K
         with gram.threads.blas():
-            g += (K.T @ change.astype(K.dtype))[rows]
+            z = part.T @ change[moved].astype(K.dtype)
+        g += z if len(z) == len(g) else z[rows]
         state.n_iter += max(1, int(steps))
-        state.stuck = not change.any()
-
-
-@compiled()
-def _violation(t, g, true, C):  # type: ignore[no-untyped-def]
-    """By how much a sample misses its conditions: all may fall, the true one may rise to C, others to 0."""
-    least, most = np.inf, -np.inf
-    for r in range(len(t)):
-        most = max(most, g[r])
-        if t[r] < (C if r == true else 0.0):
-            least = min(least, g[r])
-    return most - least
+        state.stuck = not len(moved)
 
 
 @compiled()
@@ -143,33 +137,66 @@ def _best(A, B, true, C, out):  # type: ignore[no-untyped-def]
         out[free] -= total
 
 
+@compiled(fastmath=IN_ORDER)
+def _range(g, wall):  # type: ignore[no-untyped-def]
+    """The least gradient that may rise, the wall being where it may not, and the largest of all."""
+    least, most = _NEVER, -_NEVER
+    for r in range(len(g)):
+        least = fmin(least, g[r] + wall[r])
+        most = fmax(most, g[r])
+    return least, most
+
+
+@compiled(fastmath=IN_ORDER)
+def _add(g, x, change):  # type: ignore[no-untyped-def]
+    for r in range(len(g)):
+        g[r] += x * change[r]
+
+
 @compiled()
-def _inner(K, tau, g, true, C, tol, most):  # type: ignore[no-untyped-def]
-    """Solve for the worst sample of the working set until none violates by more than `tol`; the steps."""
+def _gain(least, most, g, t, hi, wall, A, tol):  # type: ignore[no-untyped-def]
+    """What a step of a sample's worst pair gains; 0 if it violates its conditions by no more than `tol`."""
+    v = most - least
+    if not v > tol:
+        return 0.0
+    room = 0.0
+    for r in range(len(g)):
+        if wall[r] == 0.0 and g[r] == least:
+            room = max(room, hi[r] - t[r])
+    step = min(v / (2.0 * A), room)
+    return step * (v - A * step)
+
+
+@compiled()
+def _inner(K, tau, g, hi, true, tol, most_steps):  # type: ignore[no-untyped-def]
+    """Solve for the sample that gains most until none violates by more than `tol`; the steps."""
     q, k = tau.shape
-    v = np.empty(q)
-    for i in range(q):
-        v[i] = _violation(tau[i], g[i], true[i], C[i])
+    gain, wall = np.empty(q), np.empty((q, k))
     new, change = np.empty(k), np.empty(k)
+    for i in range(q):
+        for r in range(k):
+            wall[i, r] = 0.0 if tau[i, r] < hi[i, r] else _NEVER
+        least, most = _range(g[i], wall[i])
+        gain[i] = _gain(least, most, g[i], tau[i], hi[i], wall[i], max(K[i, i], _FLAT), tol)
     steps = 0
-    while steps < most:
-        i = int(np.argmax(v))
-        if not v[i] > tol:
+    while steps < most_steps:
+        i = int(np.argmax(gain))
+        if not gain[i] > 0:
             break
-        A = max(K[i, i], 1e-12)
-        _best(A, g[i] - A * tau[i], true[i], C[i], new)
+        A = max(K[i, i], _FLAT)
+        _best(A, g[i] - A * tau[i], true[i], hi[i, true[i]], new)
         moved = False
         for r in range(k):
             change[r] = new[r] - tau[i, r]
             moved = moved or change[r] != 0.0
             tau[i, r] = new[r]
+            wall[i, r] = 0.0 if new[r] < hi[i, r] else _NEVER
         steps += 1
         if not moved:
-            v[i] = 0.0  # as good as rounding allows
+            gain[i] = 0.0  # as good as rounding allows
             continue
         for j in range(q):
-            x = K[i, j]
-            for r in range(k):
-                g[j, r] += x * change[r]
-            v[j] = _violation(tau[j], g[j], true[j], C[j])
+            _add(g[j], K[i, j], change)
+            least, most = _range(g[j], wall[j])
+            gain[j] = _gain(least, most, g[j], tau[j], hi[j], wall[j], max(K[j, j], _FLAT), tol)
     return steps

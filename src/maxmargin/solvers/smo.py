@@ -13,6 +13,8 @@ where they differ most. Second order keeps i, takes the j of largest decrease
 :math:`(g_j - g_i)^2 / (Q_{ii} + Q_{jj} - 2Q_{ij})`, and compares the groups by that decrease. A
 curvature that is not positive (equal points, indefinite kernels) becomes a small positive number.
 
+The second order on the All-Distances dual is Algorithm 1.1 of its paper, see `maxmargin.solvers.staged`.
+
 Kernel calls per iteration: 2m (first order), 3m (second order), as the papers count; a step along a cycle
 of M variables (see `maxmargin.solvers.cycles`) takes M m and includes the last pair step.
 """
@@ -24,10 +26,12 @@ from typing import Any
 import numpy as np
 
 from maxmargin._jit import compiled
+from maxmargin.dual import Dual
 from maxmargin.solvers import cycles as cy
 from maxmargin.solvers.base import Solver, State
 from maxmargin.solvers.cycles import Cycles
 from maxmargin.solvers.fetch import CALLS, ITERATIONS, NEEDED, STUCK, check_room, least_curvature, run
+from maxmargin.solvers.staged import staged_steps
 
 
 class SMO(Solver):
@@ -42,6 +46,9 @@ class SMO(Solver):
         no row that is not used.
     accelerate : bool
         Whether to step along the cycles in which pair steps repeat themselves.
+    cooling : float
+        For the second order on the All-Distances dual, in [0, 1]: the share of the violation of all variables
+        at which the free ones are left. 0 is the paper's algorithm; with 1 all are looked at in every step.
 
     Examples
     --------
@@ -57,10 +64,19 @@ class SMO(Solver):
     name = "smo"
     about = "Keerthi et al. 2001 (most violating pair), Fan et al. 2005 (second order)"
 
-    def __init__(self, selection: str = "second-order", prefetch: int = 16, accelerate: bool = False) -> None:
+    def __init__(
+        self,
+        selection: str = "second-order",
+        prefetch: int = 16,
+        accelerate: bool = False,
+        cooling: float = 0.5,
+    ) -> None:
         if selection not in ("first-order", "second-order"):
             raise ValueError(f"selection must be 'first-order' or 'second-order', got {selection!r}.")
+        if not 0 <= cooling <= 1:
+            raise ValueError(f"cooling must be between 0 and 1, got {cooling!r}.")
         self.selection, self.prefetch, self.accelerate = selection, prefetch, bool(accelerate)
+        self.cooling = float(cooling)
 
     def __repr__(self) -> str:
         more = ", accelerate=True" if self.accelerate else ""
@@ -70,12 +86,14 @@ class SMO(Solver):
         """Diagonal, curvature floor and columns of the variables."""
         problem, gram = state.problem, state.gram
         diag = problem.diag(gram)
-        rows = 2 if self.selection == "first-order" else 1 + problem.n_groups
+        staged = self._staged(problem)
+        rows = 2 if self.selection == "first-order" else 1 + problem.n_groups * (2 if staged else 1)
         rows = min(rows, len(np.unique(problem.row)))
         check_room(gram, rows, "SMO")
         state.memory["diag"] = diag
         state.memory["tau"] = least_curvature(diag, gram)
         state.memory["columns"] = gram.columns[problem.row]
+        state.memory["found"] = np.full(1, np.inf)
         state.memory["cycles"] = Cycles.of(problem.m if self.accelerate else 0)
 
     def advance(self, state: State) -> None:
@@ -83,15 +101,33 @@ class SMO(Solver):
         problem, gram, memory = state.problem, state.gram, state.memory
 
         def steps(there: Any, budget: int, need: Any, report: Any) -> None:
-            _pair_steps(
+            given = (
                 state.u, state.g, problem.lo, problem.hi, problem.ridge, problem.group,
                 problem.n_groups, problem.label, problem.coupling, problem.shift, memory["diag"],
                 gram.table, gram.slot[problem.row], there, memory["columns"],
-                self.selection == "second-order", budget, state.target, memory["tau"], self.accelerate,
-                memory["cycles"], gram.capacity, need, report,
+            )  # fmt: skip
+            if self._staged(problem):
+                staged_steps(
+                    *given, budget, self._target(state), memory["tau"], self.cooling, memory["found"],
+                    need, report,
+                )  # fmt: skip
+                return
+            _pair_steps(
+                *given, self.selection == "second-order", budget, self._target(state), memory["tau"],
+                self.accelerate, memory["cycles"], gram.capacity, need, report,
             )  # fmt: skip
 
-        run(state, steps, problem.n_groups + (1024 if self.accelerate else 1), self.prefetch)
+        run(state, steps, 2 * problem.n_groups + (1024 if self.accelerate else 1), self.prefetch)
+
+    def _staged(self, problem: Dual) -> bool:
+        return problem.name == "all_distances" and self.selection == "second-order" and not self.accelerate
+
+    def _target(self, state: State) -> float:
+        return 2.0 * state.stop.tol if state.stop.criterion == "paper" else state.target
+
+    def paper_rule(self, state: State) -> float:
+        """Half of the widest range of gradients, which is to be at most tau."""
+        return 0.5 * float(np.max(state.most - state.least, initial=0.0))
 
 
 @compiled()
