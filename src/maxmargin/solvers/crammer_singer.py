@@ -13,7 +13,8 @@ solved exactly: :math:`\tau_r = (\min(\beta, D_r) - B_r)/A` with :math:`D_r = B_
 
 The samples that violate their conditions most form a working set; in it the sample whose worst pair of
 variables gains most is solved for, again and again, with the kernel values between its members; then the
-gradient of all samples is brought up to date by one matrix product of the rows of those that moved.
+gradient of all samples is brought up to date by one matrix product of the rows of those that moved. Where
+single samples make no headway (large C, wide kernels), conjugate projection takes a face at a time instead.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from numpy.typing import NDArray
 from maxmargin._jit import IN_ORDER, compiled, fmax, fmin
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
+from maxmargin.solvers.rosen import Rosen
 from maxmargin.solvers.state import State
 
 Floats = NDArray[np.float64]
 
 # Samples of a working set, steps per sample of it, and the share of the violation at which it is left.
 _SIZE, _STEPS, _ENOUGH = 256, 20, 0.6
+# Steps per non-zero variable after which single samples are taken to make no headway.
+_CRAWL = 4
 # A gradient that nothing exceeds; the least curvature of a sample.
 _NEVER, _FLAT = 1e300, 1e-12
 
@@ -60,6 +64,7 @@ class CrammerSinger(Solver):
         if working_set < 1:
             raise ValueError(f"working_set must be at least 1, got {working_set!r}.")
         self.working_set = int(working_set)
+        self._faces = Rosen("conjugate")
 
     def __repr__(self) -> str:
         return f"CrammerSinger(working_set={self.working_set})"
@@ -72,11 +77,17 @@ class CrammerSinger(Solver):
         """The classes' variables of a sample stand together."""
         k = len(state.problem.coupling)
         state.memory["true"] = np.argmax(state.problem.hi.reshape(-1, k) > 0, axis=1)
+        state.memory["since"] = 0
+        self._faces.begin(state)
 
     def advance(self, state: State) -> None:
-        """One working set."""
+        """One working set; or a face by conjugate projection, where single samples make no headway."""
         problem, gram = state.problem, state.gram
         k = len(problem.coupling)
+        if state.memory["since"] > _CRAWL * np.count_nonzero(state.u) and self.working_set > 1:
+            state.memory["since"] = 0
+            self._faces.advance(state)
+            return
         tau, g = state.u.reshape(-1, k), state.g.reshape(-1, k)
         rows = problem.row[::k]
         true = state.memory["true"]
@@ -104,6 +115,7 @@ class CrammerSinger(Solver):
             z = part.T @ change[moved].astype(K.dtype)
         g += z if len(z) == len(g) else z[rows]
         state.n_iter += max(1, int(steps))
+        state.memory["since"] += int(steps)
         state.stuck = not len(moved)
 
 
