@@ -88,6 +88,8 @@ class MaxMinOver(HullSolver):
     ``Solution.details["total"]`` is what the counters of each hull add up to, so that ``total * u`` are the
     counters. A warm start may be counters (whole numbers) or weights; from counters a run goes on as if it
     had never stopped, while weights are rounded to a lattice as fine as their smallest entry, within limits.
+    Counters are inert: where a problem has changed, moving a share of the weight takes that share of their
+    total in steps, so that counters which have added up over many runs can be a worse start than none.
 
     Examples
     --------
