@@ -86,8 +86,8 @@ def covtype_like(n: int, seed: int = 0) -> Data:
     return Data(X[:n], y[:n], X[n:], y[n:])
 
 
-def whole(name: str) -> tuple[Any, Any]:
-    """All rows of a data set, standardised, with labels -1 and +1; for cross-validation."""
+def whole(name: str, *, raw: bool = False) -> tuple[Any, Any]:
+    """All rows of a data set, standardised unless `raw`, with labels -1 and +1; for cross-validation."""
     if name in ("breast_cancer", "synthetic"):
         data = load(name, 300)
         X, y = data.X, np.where(np.asarray(data.y) > 0, 1.0, -1.0)
@@ -97,6 +97,8 @@ def whole(name: str) -> tuple[Any, Any]:
                 data = _from_folder(name)
                 return data.X, np.asarray(data.y, dtype=np.float64)
             X, y = archive["X"].astype(np.float64), archive["y"].astype(np.float64)
+    if raw:
+        return X, y
     spread = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), y
 

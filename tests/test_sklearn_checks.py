@@ -5,7 +5,15 @@ import pytest
 import sklearn.svm
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from maxmargin import SVC, AllDistancesSVC, CrammerSingerSVC, IncrementalSVC, NuSVC, OneClassSVM
+from maxmargin import (
+    SVC,
+    AllDistancesSVC,
+    CrammerSingerSVC,
+    IncrementalSVC,
+    L2OneClassSVM,
+    NuSVC,
+    OneClassSVM,
+)
 
 ESTIMATORS = [
     SVC(),
@@ -18,6 +26,8 @@ ESTIMATORS = [
     CrammerSingerSVC(),
     NuSVC(),
     OneClassSVM(),
+    L2OneClassSVM(),
+    L2OneClassSVM(C=1000.0, solver="maxminover", tol=1e-2),
 ]
 
 
@@ -28,7 +38,7 @@ def failures_of_scikit_learns_own_class(estimator):
     except ImportError:
         return {}
     # To a tolerance like SVC, and with a gamma that does not look at weights.
-    name = {"AllDistancesSVC": "SVC", "CrammerSingerSVC": "SVC"}.get(
+    name = {"AllDistancesSVC": "SVC", "CrammerSingerSVC": "SVC", "L2OneClassSVM": "OneClassSVM"}.get(
         type(estimator).__name__, type(estimator).__name__
     )
     twin = getattr(sklearn.svm, name, None)

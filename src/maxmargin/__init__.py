@@ -9,7 +9,16 @@ from maxmargin.all_distances import AllDistancesSVC
 from maxmargin.crammer_singer import CrammerSingerSVC
 from maxmargin.incremental import IncrementalSVC
 from maxmargin.one_class import OneClassSVM
+from maxmargin.one_class_l2 import L2OneClassSVM
 from maxmargin.svc import SVC, NuSVC
 
-__all__ = ["SVC", "AllDistancesSVC", "CrammerSingerSVC", "IncrementalSVC", "NuSVC", "OneClassSVM"]
+__all__ = [
+    "SVC",
+    "AllDistancesSVC",
+    "CrammerSingerSVC",
+    "IncrementalSVC",
+    "L2OneClassSVM",
+    "NuSVC",
+    "OneClassSVM",
+]
 __version__ = "0.1.0"

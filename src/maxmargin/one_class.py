@@ -1,10 +1,10 @@
-"""Outlier detection: the one-class machine of Schölkopf et al."""
+"""Outlier detection: the one-class machine of Schölkopf et al., and what one-class machines share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,65 @@ from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
 Floats = NDArray[np.float64]
 
 
-class OneClassSVM(OutlierMixin, BaseSVM):
+class OneClassScores:
+    """Scores and predictions of the one-class machines."""
+
+    if TYPE_CHECKING:
+        kernel: Any
+        offset_: Floats
+        support_: NDArray[np.int32]
+        _dense_coef: Floats
+        _linear_values: Callable[..., Any]
+        _linear_coef: Callable[..., Any]
+        _expand: Callable[..., Any]
+
+    def decision_function(self, X: Any) -> Floats:
+        """Signed distance to the boundary, positive for inliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def score_samples(self, X: Any) -> Floats:
+        """The unshifted scores: ``decision_function(X) + offset_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        if self.kernel == "linear":
+            return self._linear_values(X, self._linear_coef(), np.zeros(1)).ravel()
+        return self._expand(X, self._dense_coef, [len(self.support_)])[0].ravel()
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """+1 for inliers, -1 for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) > 0, 1, -1)
+
+
+class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
     r"""One-class machine; takes the place of `sklearn.svm.OneClassSVM`.
 
     Minimises :math:`\tfrac12\|\sum_i \alpha_i \phi(x_i)\|^2` with :math:`\sum_i \alpha_i = 1`,
@@ -146,48 +204,3 @@ class OneClassSVM(OutlierMixin, BaseSVM):
         self._solved = (self.shape_fit_, order, solution.u) if self.warm_start else None
         self._report([solution])
         return self
-
-    def decision_function(self, X: Any) -> Floats:
-        """Signed distance to the boundary, positive for inliers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self.score_samples(X) - self.offset_
-
-    def score_samples(self, X: Any) -> Floats:
-        """The unshifted scores: ``decision_function(X) + offset_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        if self.kernel == "linear":
-            return self._linear_values(X, self._linear_coef(), np.zeros(1)).ravel()
-        return self._expand(X, self._dense_coef, [len(self.support_)])[0].ravel()
-
-    def predict(self, X: Any) -> NDArray[np.intp]:
-        """+1 for inliers, -1 for outliers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return np.where(self.decision_function(X) > 0, 1, -1)

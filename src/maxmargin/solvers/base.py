@@ -110,6 +110,10 @@ class Solver(ABC):
         """Whether this solver can take `problem`."""
         return True
 
+    def start(self, problem: Dual, warm: ArrayLike | None) -> tuple[Floats, dict[str, Any]]:
+        """Where a run starts, and what `state.memory` holds then."""
+        return problem.start() if warm is None else problem.repair(warm), {}
+
     def begin(self, state: State) -> None:  # noqa: B027  (a solver may have nothing to prepare)
         """Prepare `state.memory`; called at the start and whenever rows or gradient were replaced."""
 
@@ -199,8 +203,8 @@ class Solver(ABC):
     ) -> Solution:
         began = time.perf_counter()
         evals, calls = gram.n_evals, gram.n_calls
-        u = problem.start() if warm is None else problem.repair(warm)
-        state = State(problem, gram, u, problem.gradient(u, gram), stop)
+        u, memory = self.start(problem, warm)
+        state = State(problem, gram, u, problem.gradient(u, gram), stop, memory=memory)
         state.left = stop.iterations(problem.m)
         try:
             return self._loop(state, callback, interrupt, began, (evals, calls))
