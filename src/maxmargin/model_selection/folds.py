@@ -1,0 +1,130 @@
+"""What a fold of a search works on: the rows, what a pipeline made of them, and their kernel matrices."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_array
+
+from maxmargin.kernels import Kernel
+from maxmargin.model_selection.shared import SharedKernels
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows of `X` (all that are needed, after preprocessing): which train, which are held out."""
+
+    X: Any
+    train: Index
+    test: Index
+    kernels: SharedKernels | None
+
+    def kernel_of(self, estimator: Any, weight: Any = None) -> Kernel:
+        """The kernel of an estimator with the numbers that the training rows give."""
+        kept = np.arange(len(self.train)) if weight is None else np.flatnonzero(weight > 0)
+        kernel: Kernel = clone(estimator)._kernel_for(self._training_rows(estimator), kept)
+        return kernel
+
+    def _training_rows(self, estimator: Any) -> Any:
+        needs_data = estimator.kernel != "precomputed" and estimator.gamma == "scale"
+        return _safe_indexing(self.X, self.train) if needs_data else self.X
+
+
+def split_pipeline(estimator: Any) -> tuple[Any, Any, str]:
+    """What comes before the last step (or None), the last step, and the prefix of its parameters."""
+    if not isinstance(estimator, Pipeline):
+        return None, estimator, ""
+    steps = [
+        (name, step) for name, step in estimator.steps[:-1] if step is not None and step != "passthrough"
+    ]
+    name, last = estimator.steps[-1]
+    before = Pipeline(steps, memory=estimator.memory) if steps else None
+    return before, last, f"{name}__"
+
+
+def split_parameters(params: dict[str, Any], prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters of what comes before the last step, and those of the last step by their own names."""
+    own = {k[len(prefix) :]: v for k, v in params.items() if k.startswith(prefix)}
+    return {k: v for k, v in params.items() if not k.startswith(prefix)}, own
+
+
+class Folds:
+    """Makes folds, each once for all threads of a process that ask for it.
+
+    Without preprocessing all folds share one data set and its kernel matrices; with it a fold has its own.
+    """
+
+    def __init__(self, memory: float, keep: int = 2) -> None:
+        self.memory, self.keep = memory, keep
+        self._lock = threading.Lock()
+        self._made: OrderedDict[Any, tuple[threading.Lock, list[Any]]] = OrderedDict()
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        with self._lock:
+            lock, kept = self._made.setdefault(key, (threading.Lock(), []))
+            self._made.move_to_end(key)
+            while len(self._made) > self.keep:
+                self._made.popitem(last=False)
+        with lock:
+            if not kept:
+                kept.append(make())
+            return kept[0]
+
+    def get(
+        self,
+        X: Any,
+        y: Any,
+        k: int,
+        split: tuple[Index, Index],
+        before: Any,
+        dtype: Any,
+        callable_kernel: bool,
+    ) -> Fold:
+        """Fold number k, with what `before` makes of its rows."""
+        train, test = split
+        if before is None and len(np.unique(train)) == len(train):
+            whole = self._once("whole", lambda: self._with_kernels(_checked(X, callable_kernel), dtype))
+            return Fold(whole[0], train, test, whole[1])
+        data, kernels = self._once(
+            (k, repr(before)),
+            lambda: self._with_kernels(_prepared(X, y, split, before, callable_kernel), dtype),
+        )
+        rows = np.arange(len(train) + len(test))
+        return Fold(data, rows[: len(train)], rows[len(train) :], kernels)
+
+    def _with_kernels(self, X: Any, dtype: Any) -> tuple[Any, SharedKernels | None]:
+        # The distances and the kernels of two widths.
+        size = 3 * np.dtype(dtype).itemsize * _num_samples(X) ** 2
+        return X, SharedKernels(X, dtype) if size <= self.memory else None
+
+
+def _checked(X: Any, callable_kernel: bool) -> Any:
+    if callable_kernel:
+        return X
+    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+
+
+def _prepared(X: Any, y: Any, split: tuple[Index, Index], before: Any, callable_kernel: bool) -> Any:
+    """Training rows, then held-out ones, as the last step gets them."""
+    train, test = (_safe_indexing(X, rows) for rows in split)
+    if before is not None:
+        fitted = clone(before)
+        train = fitted.fit_transform(train, None if y is None else _safe_indexing(y, split[0]))
+        test = fitted.transform(test)
+    train, test = (_checked(part, callable_kernel) for part in (train, test))
+    if callable_kernel:
+        return np.concatenate([np.asarray(train, dtype=object), np.asarray(test, dtype=object)])
+    stacked = sp.vstack([train, test], format="csr") if sp.issparse(train) else np.vstack([train, test])
+    return stacked

@@ -1,0 +1,110 @@
+"""The order in which the nodes of a search are trained, and which starts from which.
+
+The direction that pays differs between machines, see docs/notes/search.md. Multipliers of a C-SVC grow with
+C, and those at the bound move with it: one walks up. The weights of a one-class machine with squared slacks
+concentrate as C grows: one walks down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from maxmargin.model_selection.chains import Chain
+from maxmargin.model_selection.folds import split_parameters, split_pipeline
+
+# Parameter along which each machine walks, and whether upwards; measured, see docs/notes/search.md.
+DIRECTIONS: dict[str, tuple[str, bool]] = {
+    "SVC": ("C", True),
+    "CrammerSingerSVC": ("C", False),
+    "L2OneClassSVM": ("C", False),
+    "NuSVC": ("nu", False),
+    "OneClassSVM": ("nu", False),
+    "AllDistancesSVC": ("nu", True),
+}
+
+PATHS = ("auto", "up", "down", "cold")
+
+
+def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) -> list[int]:
+    """The node that each node starts from, -1 for none."""
+    n = len(candidates)
+    if not isinstance(path, str):
+        given = [int(p) for p in getattr(path, "parents", path)]
+        if len(given) != n or not _is_forest(given):
+            raise ValueError(
+                f"path must name for each of the {n} candidates the one that it starts from, or -1, without "
+                "cycles."
+            )
+        return given
+    if path not in PATHS:
+        raise ValueError(f"path must be one of {', '.join(PATHS)}, or a sequence of parents; got {path!r}.")
+    if path == "cold":
+        return [-1] * n
+    _, last, prefix = split_pipeline(estimator)
+    axis, up = DIRECTIONS.get(type(last).__name__, ("", True))
+    up = up if path == "auto" else path == "up"
+    parents = [-1] * n
+    chains: dict[Any, list[int]] = {}
+    for k, params in enumerate(candidates):
+        if isinstance(params.get(f"{prefix}{axis}"), Real):
+            rest = tuple(sorted((name, repr(v)) for name, v in params.items() if name != f"{prefix}{axis}"))
+            chains.setdefault(rest, []).append(k)
+    for nodes in chains.values():
+        nodes.sort(key=lambda k: float(candidates[k][f"{prefix}{axis}"]), reverse=not up)
+        for before, after in zip(nodes, nodes[1:], strict=False):
+            parents[after] = before
+    return parents
+
+
+def chains_of(
+    estimator: Any, candidates: Sequence[dict[str, Any]], parents: list[int], n_splits: int
+) -> list[Chain]:
+    """One chain per tree and fold; those that share a kernel matrix follow each other."""
+    children: dict[int, list[int]] = {}
+    for node, parent in enumerate(parents):
+        children.setdefault(parent, []).append(node)
+    _, _, prefix = split_pipeline(estimator)
+    trees = []
+    for root in children.get(-1, []):
+        order, links, stack = [], [], [(root, -1)]
+        while stack:
+            node, parent = stack.pop()
+            order.append(node)
+            links.append(parent)
+            stack += [(child, node) for child in reversed(children.get(node, []))]
+        trees.append((tuple(order), tuple(links)))
+    trees = [part for tree in trees for part in _one_preprocessing(tree, candidates, prefix)]
+    return [Chain(fold, nodes, links) for nodes, links in trees for fold in range(n_splits)]
+
+
+def _one_preprocessing(tree: Any, candidates: Sequence[dict[str, Any]], prefix: str) -> list[Any]:
+    """The tree, in parts that differ in the parameters before the last step: those share no rows."""
+    groups: dict[str, list[int]] = {}
+    for at, node in enumerate(tree[0]):
+        outer, _ = split_parameters(candidates[node], prefix)
+        groups.setdefault(repr(sorted(outer.items(), key=lambda item: item[0])), []).append(at)
+    out = []
+    for places in groups.values():
+        nodes = tuple(tree[0][at] for at in places)
+        out.append((nodes, tuple(p if p in nodes else -1 for p in (tree[1][at] for at in places))))
+    return out
+
+
+def _is_forest(parents: list[int]) -> bool:
+    n = len(parents)
+    if any(not -1 <= p < n for p in parents):
+        return False
+    done = np.zeros(n, np.bool_)
+    for node in range(n):
+        seen = set()
+        while node != -1 and not done[node]:
+            if node in seen:
+                return False
+            seen.add(node)
+            node = parents[node]
+        done[list(seen)] = True
+    return True

@@ -1,0 +1,89 @@
+"""Scores of a node from decision values that are there already.
+
+A scorer of scikit-learn gets an estimator and data. What it gets here stands for the fitted estimator: asked
+for the values of the held-out (or the training) rows, it answers with those that training has left behind.
+Asked for anything else, it trains the estimator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import get_tags
+
+_METHODS = ("predict", "decision_function", "score_samples")
+
+
+class FoldModel:
+    """Stands for an estimator that was fitted on the training rows of a fold.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that it stands for, not fitted.
+    known : list of (data, dict)
+        Data by identity, and what the methods return for them: name to function without arguments.
+    train : callable
+        Returns the fitted estimator.
+    attributes : dict
+        Fitted attributes that are known, such as ``classes_``.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        known: list[tuple[Any, dict[str, Callable[[], Any]]]],
+        train: Callable[[], Any],
+        attributes: dict[str, Any],
+    ) -> None:
+        self._estimator, self._known, self._train = estimator, known, train
+        self._fitted: Any = None
+        self.__dict__.update(attributes)
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self._estimator)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _answer(self, method: str, X: Any) -> Any:
+        for data, methods in self._known:
+            if data is X and method in methods:
+                return methods[method]()
+        return getattr(self._real(), method)(X)
+
+    def _real(self) -> Any:
+        if self._fitted is None:
+            self._fitted = self._train()
+        return self._fitted
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in _METHODS and hasattr(self._estimator, name):
+            return lambda X: self._answer(name, X)
+        if name == "score":
+            return lambda X, y=None, **kw: type(self._estimator).score(self, X, y, **kw)
+        return getattr(self._real(), name)
+
+
+def is_accuracy(scorer: Any, estimator: Any) -> bool:
+    """Whether a scorer of one metric is the share of right predictions, without weights."""
+    kind = type(scorer).__name__
+    if kind == "_PassthroughScorer":
+        return getattr(type(estimator), "score", None) is ClassifierMixin.score
+    return (
+        kind == "_Scorer"
+        and scorer._score_func is accuracy_score
+        and not scorer._kwargs
+        and scorer._sign == 1
+    )
+
+
+def share(right: Any) -> float:
+    """The mean of truth values."""
+    return float(np.count_nonzero(right)) / len(right)

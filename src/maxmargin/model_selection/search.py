@@ -1,0 +1,395 @@
+"""Grid search with cross-validation that shares kernels and starts every node from its neighbour."""
+
+from __future__ import annotations
+
+import time
+import uuid
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from scipy.stats import rankdata
+from sklearn.base import _fit_context, clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics._scorer import _MultimetricScorer
+from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
+from sklearn.model_selection._validation import _insert_error_scores, _warn_or_raise_about_fit_failures
+from sklearn.utils._param_validation import Interval, Real
+from sklearn.utils.validation import _check_method_params, indexable
+
+from maxmargin._estimator import BaseSVM
+from maxmargin.model_selection.chains import Chain, Result, Task, forget, run_chain
+from maxmargin.model_selection.checkpoint import Checkpoint, fingerprint
+from maxmargin.model_selection.folds import split_pipeline
+from maxmargin.model_selection.plan import chains_of, parents_of
+from maxmargin.solvers.interrupt import watch_interrupt
+
+# How often chains that were lost with their worker are sent again.
+_ATTEMPTS = 3
+
+
+class SVMSearchCV(GridSearchCV):
+    r"""Exhaustive search over parameters; takes the place of `sklearn.model_selection.GridSearchCV`.
+
+    For the estimators of this library, and pipelines that end in one. All nodes and folds share one matrix of
+    squared distances (or of inner products), from which the kernel of every width is one pass; every node
+    starts from the solution of a neighbour; held-out rows are scored from the values that training leaves
+    behind. The scores are those of fits to `tol`, whatever the path: with a small `tol` they equal those of
+    `GridSearchCV`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator of this library, or a pipeline that ends in one. What comes before is fitted per fold.
+    param_grid : dict or list of dict
+        Names of parameters to values, as in scikit-learn.
+    scoring, refit, cv, verbose, error_score, return_train_score
+        As in `sklearn.model_selection.GridSearchCV`.
+    n_jobs : int, default=None
+        Chains that are trained at a time; None for all cores. By default in threads, which share the
+        matrices; ``joblib.parallel_config`` chooses another backend, such as ``"loky"`` or ``"dask"``.
+    path : {"auto", "up", "down", "cold"} or sequence of int, default="auto"
+        Which node starts from which: "auto" takes the direction that was measured best for the machine;
+        "up" and "down" walk along its C or nu; with "cold" every node starts anew. A sequence, or a
+        `maxmargin.model_selection.Path`, names for each candidate the one it starts from, or -1.
+    memory : float, default=2000
+        Megabytes that kernel matrices may take in a process; if they need more, every fit uses its own cache
+        of rows.
+    checkpoint : str or path-like, default=None
+        A file that takes the results as they come. A search that finds its own results there goes on from
+        them.
+    progress : bool, default=None
+        Whether to show a progress bar; None: if the search takes long and runs in a terminal.
+    pre_dispatch : int or str
+        As in scikit-learn.
+
+    Attributes
+    ----------
+    cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, refit_time_
+        As in `sklearn.model_selection.GridSearchCV`. The fit times are those of a chain, divided evenly.
+    multimetric_, classes_, n_features_in_, feature_names_in_
+        As in `sklearn.model_selection.GridSearchCV`.
+    path_ : list of (int, int)
+        The node that each started from (-1: none) and the node.
+    interrupted_ : bool
+        Whether the search was ended by Ctrl-C. Means are then over the folds that were done, and NaN where
+        none was.
+
+    References
+    ----------
+    F. Timm, S. Klement, T. Martinetz, "Fast Model Selection for MaxMinOver-based Training of Support Vector
+    Machines", 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import SVC
+    >>> from maxmargin.model_selection import SVMSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = SVMSearchCV(SVC(), {"C": [0.1, 1.0, 10.0], "gamma": [0.01, 0.1, 1.0]}).fit(X, y)
+    >>> search.best_params_, round(search.best_score_, 2)
+    ({'C': 1.0, 'gamma': 0.1}, 0.98)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012  (scikit-learn declares it so)
+        **GridSearchCV._parameter_constraints,
+        "path": [object],
+        "memory": [Interval(Real, 0, None, closed="left")],
+        "checkpoint": [object],
+        "progress": ["boolean", None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        path: Any = "auto",
+        memory: float = 2000.0,
+        checkpoint: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        super().__init__(
+            estimator=estimator, param_grid=param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv,
+            verbose=verbose, pre_dispatch=pre_dispatch, error_score=error_score,
+            return_train_score=return_train_score,
+        )  # fmt: skip
+        self.path = path
+        self.memory = memory
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, **params: Any) -> SVMSearchCV:
+        """Train and score every node on every fold; refit the best on all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training data.
+        y : array-like of shape (n_samples,), default=None
+            Labels; None for outlier detectors.
+        **params : dict
+            Parameters of the estimator's `fit` (such as `sample_weight`), the scorer and the splitter.
+
+        Returns
+        -------
+        self : object
+            The fitted search.
+        """
+        _, last, _ = split_pipeline(self.estimator)
+        if not isinstance(last, BaseSVM):
+            raise TypeError(
+                f"SVMSearchCV searches the parameters of estimators of maxmargin, alone or at the end of a "
+                f"pipeline; got {type(last).__name__}. Use sklearn.model_selection.GridSearchCV for others."
+            )
+        scorers, refit_metric = self._get_scorers()
+        X, y = indexable(X, y)
+        params = _check_method_params(X, params=params)
+        routed = self._get_routed_params_for_fit(params)
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        self.n_splits_ = cv.get_n_splits(X, y, **routed.splitter.split)
+        splits = [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, y, **routed.splitter.split)]
+        if len(splits) != self.n_splits_:
+            raise ValueError(
+                "cv.split and cv.get_n_splits return inconsistent results. "
+                f"Expected {self.n_splits_} splits, got {len(splits)}"
+            )
+        candidates = list(ParameterGrid(self.param_grid))
+        parents = parents_of(self.estimator, candidates, self.path)
+        chains = chains_of(self.estimator, candidates, parents, len(splits))
+        started = {
+            (-1 if p not in c.nodes else p, n)
+            for c in chains
+            for n, p in zip(c.nodes, c.parents, strict=True)
+        }
+        self.path_ = sorted(started, key=lambda pair: pair[1])
+        task = Task(
+            estimator=clone(self.estimator), candidates=candidates, splits=splits, scorers=scorers,
+            fit_params=dict(routed.estimator.fit), score_params=dict(routed.scorer.score),
+            return_train_score=self.return_train_score, error_score=self.error_score,
+            memory=self.memory * 1e6, token=uuid.uuid4().hex,
+        )  # fmt: skip
+        try:
+            found = self._train(X, y, task, chains)
+        finally:
+            forget(task.token)
+        out = self._in_order(found, len(candidates), scorers)
+        _warn_or_raise_about_fit_failures(out, self.error_score)
+        if callable(self.scoring):
+            _insert_error_scores(out, self.error_score)
+        results = self._format_results(candidates, len(splits), out, {})
+        if self.interrupted_:
+            _mean_of_what_is_there(results)
+        self._finish(X, y, scorers, refit_metric, results, out, routed)
+        return self
+
+    # -- training ------------------------------------------------------------------------------
+
+    def _train(self, X: Any, y: Any, task: Task, chains: list[Chain]) -> dict[tuple[int, int], Result]:
+        found: dict[tuple[int, int], Result] = {}
+        store = None
+        if self.checkpoint is not None:
+            own = self.get_params(deep=False)
+            for name in ("n_jobs", "verbose", "refit", "pre_dispatch", "progress", "checkpoint", "memory"):
+                own.pop(name)
+            mark = fingerprint(
+                sorted((k, repr(v)) for k, v in own.items()), X, y, task.splits, task.fit_params
+            )
+            store = Checkpoint(self.checkpoint, mark)
+            found.update(store.load())
+        pending = deque(c for c in chains if any((c.fold, node) not in found for node in c.nodes))
+        self.interrupted_ = False
+        with ExitStack() as stack:
+            interrupt = stack.enter_context(watch_interrupt())
+            bar = stack.enter_context(_Bar(self.progress, task, chains, found))
+            for attempt in range(_ATTEMPTS):
+                try:
+                    for chain, results in self._results(X, y, task, list(pending)):
+                        pending.remove(chain)
+                        found.update({(chain.fold, n): r for n, r in zip(chain.nodes, results, strict=True)})
+                        if store is not None:
+                            store.add(chain, results)
+                        bar.update(found)
+                        if interrupt.pulled:
+                            break
+                except KeyboardInterrupt:
+                    interrupt.pulled = True
+                except Exception as error:
+                    # A worker was lost: what it had not answered is asked again.
+                    if attempt == _ATTEMPTS - 1 or not _lost(error):
+                        raise
+                    continue
+                break
+            if interrupt.pulled and pending:
+                self.interrupted_ = True
+        if not found:
+            raise KeyboardInterrupt("The search was interrupted before the first chain was done.")
+        if self.interrupted_:
+            wanted = len(task.candidates) * len(task.splits)
+            warnings.warn(
+                f"The search was interrupted: {len(found)} of {wanted} fits are done, the scores of the "
+                "others are NaN." + ("" if store is None else " It can be resumed from its checkpoint."),
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def _results(
+        self, X: Any, y: Any, task: Task, chains: list[Chain]
+    ) -> Iterator[tuple[Chain, list[Result]]]:
+        """Chains and their results as they come."""
+        n_jobs = effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
+        if n_jobs == 1 or len(chains) <= 1:
+            for chain in chains:
+                yield chain, run_chain(X, y, task, chain)
+            return
+        parallel = Parallel(
+            n_jobs=n_jobs, prefer="threads", pre_dispatch=self.pre_dispatch, return_as="generator_unordered"
+        )
+        yield from parallel(delayed(_tagged)(X, y, task, chain) for chain in chains)
+
+    def _in_order(self, found: dict[tuple[int, int], Result], n: int, scorers: Any) -> list[Result]:
+        """Results as scikit-learn orders them; NaN for what was not trained."""
+        template = next(iter(found.values()))
+
+        def empty(scores: Any) -> Any:
+            return dict.fromkeys(scores, np.nan) if isinstance(scores, dict) else np.nan
+
+        missing = {
+            key: empty(value) if key.endswith("_scores") else (None if key == "fit_error" else np.nan)
+            for key, value in template.items()
+        }
+        missing["n_test_samples"] = template["n_test_samples"]
+        return [found.get((fold, node), missing) for node in range(n) for fold in range(self.n_splits_)]
+
+    def _finish(
+        self, X: Any, y: Any, scorers: Any, refit_metric: str, results: Any, out: list[Result], routed: Any
+    ) -> None:
+        """The best node, and the estimator that it makes of all rows."""
+        self.multimetric_ = isinstance(out[0]["test_scores"], dict)
+        if callable(self.scoring) and self.multimetric_:
+            self._check_refit_for_multimetric(out[0]["test_scores"])
+            refit_metric = self.refit
+        if self.refit or not self.multimetric_:
+            self.best_index_ = self._select_best_index(self.refit, refit_metric, results)
+            if not callable(self.refit):
+                self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
+            self.best_params_ = results["params"][self.best_index_]
+        if self.refit:
+            self.best_estimator_ = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+            began = time.time()
+            labels = () if y is None else (y,)
+            self.best_estimator_.fit(X, *labels, **routed.estimator.fit)
+            self.refit_time_ = time.time() - began
+            if hasattr(self.best_estimator_, "feature_names_in_"):
+                self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        self.scorer_ = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
+        self.cv_results_ = results
+
+
+def _mean_of_what_is_there(results: dict[str, Any]) -> None:
+    """Means, deviations and ranks of an interrupted search: over the folds that are done."""
+    for key in [key for key in results if key.startswith(("mean_test_", "mean_train_"))]:
+        _, part, metric = key.split("_", 2)
+        folds = np.array(
+            [results[k] for k in results if k.startswith("split") and k.endswith(f"_{part}_{metric}")]
+        )
+        done = np.isfinite(folds)
+        count = np.maximum(done.sum(axis=0), 1)
+        mean = np.where(done, folds, 0.0).sum(axis=0) / count
+        spread = np.sqrt(np.where(done, (folds - mean) ** 2, 0.0).sum(axis=0) / count)
+        known = done.any(axis=0)
+        results[key] = np.where(known, mean, np.nan)
+        results[f"std_{part}_{metric}"] = np.where(known, spread, np.nan)
+        if part == "test":
+            rank = rankdata(-np.where(known, mean, -np.inf), method="min")
+            results[f"rank_test_{metric}"] = rank.astype(np.int32)
+
+
+def _tagged(X: Any, y: Any, task: Task, chain: Chain) -> tuple[Chain, list[Result]]:
+    return chain, run_chain(X, y, task, chain)
+
+
+def _lost(error: BaseException) -> bool:
+    """Whether an error says that a worker is gone, not that something is wrong."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    return bool(
+        names
+        & {
+            "KilledWorker",
+            "CancelledError",
+            "FutureCancelledError",
+            "TerminatedWorkerError",
+            "CommClosedError",
+        }
+    )
+
+
+class _Bar:
+    """A progress bar: nodes done, the best score so far, time left."""
+
+    # Seconds after which a search is long.
+    patience = 3.0
+
+    def __init__(self, wanted: bool | None, task: Task, chains: list[Chain], found: dict[Any, Any]) -> None:
+        self._wanted, self._task = wanted, task
+        self._total = len(task.candidates) * len(task.splits)
+        self._began = time.monotonic()
+        self._bar: Any = None
+        self._line: Any = None
+        self._start = len(found)
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, found: dict[tuple[int, int], Result]) -> None:
+        """Show how far the search has come."""
+        if self._wanted is False or (self._wanted is None and time.monotonic() - self._began < self.patience):
+            return
+        if self._bar is None and not self._open():
+            return
+        self._bar.update(self._line, completed=len(found), best=self._best(found))
+
+    def _open(self) -> bool:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True)
+        if not console.is_terminal and not self._wanted:
+            self._wanted = False
+            return False
+        self._bar = Progress(
+            TextColumn("search"), BarColumn(), MofNCompleteColumn(), TextColumn("best {task.fields[best]}"),
+            TimeRemainingColumn(), console=console,
+        )  # fmt: skip
+        self._bar.start()
+        self._line = self._bar.add_task("search", total=self._total, best="")
+        return True
+
+    def _best(self, found: dict[tuple[int, int], Result]) -> str:
+        sums: dict[int, list[float]] = {}
+        for (_, node), result in list(found.items()):
+            score = result.get("test_scores")
+            if isinstance(score, dict):
+                score = next(iter(score.values()))
+            if isinstance(score, float | int):
+                sums.setdefault(node, []).append(float(score))
+        whole = [np.mean(v) for v in sums.values() if len(v) == len(self._task.splits)]
+        return f"{max(whole):.4f}" if whole else "-"

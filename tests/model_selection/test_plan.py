@@ -1,0 +1,58 @@
+import pytest
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from maxmargin import SVC, CrammerSingerSVC, NuSVC
+from maxmargin.model_selection.plan import chains_of, parents_of
+
+GRID = list(ParameterGrid({"C": [10.0, 0.1, 1.0], "gamma": [0.5, 2.0]}))
+
+
+def test_an_svc_walks_up_in_c_at_a_fixed_width():
+    for node, parent in enumerate(parents_of(SVC(), GRID, "auto")):
+        if GRID[node]["C"] == 0.1:
+            assert parent == -1
+        else:
+            assert GRID[parent] == {"C": GRID[node]["C"] / 10, "gamma": GRID[node]["gamma"]}
+
+
+def test_other_machines_walk_as_was_measured_best():
+    down = parents_of(CrammerSingerSVC(), GRID, "auto")
+    assert [GRID[k]["C"] for k in range(6) if down[k] == -1] == [10.0, 10.0]
+    grid = list(ParameterGrid({"nu": [0.1, 0.2, 0.3]}))
+    assert parents_of(NuSVC(), grid, "auto") == [1, 2, -1]
+    assert parents_of(NuSVC(), grid, "up") == [-1, 0, 1]
+
+
+def test_without_a_parameter_to_walk_along_every_node_starts_anew():
+    assert parents_of(SVC(), [{"gamma": 1.0}, {"gamma": 2.0}], "auto") == [-1, -1]
+    assert parents_of(SVC(), GRID, "cold") == [-1] * 6
+
+
+def test_parents_come_before_their_children_in_a_chain():
+    parents = [2, 0, -1, 2, 3, -1]
+    chains = chains_of(SVC(), [{"C": float(k)} for k in range(6)], parents, 3)
+    assert sorted((c.fold, n) for c in chains for n in c.nodes) == [
+        (f, n) for f in range(3) for n in range(6)
+    ]
+    for chain in chains:
+        seen = set()
+        for node, parent in zip(chain.nodes, chain.parents, strict=True):
+            assert parent == parents[node]
+            assert parent == -1 or parent in seen
+            seen.add(node)
+
+
+def test_nodes_with_different_preprocessing_do_not_share_a_chain():
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    grid = [{"svc__C": c, "standardscaler__with_mean": m} for m in (True, False) for c in (1.0, 2.0)]
+    chains = chains_of(pipeline, grid, [-1, 0, 1, 2], 1)
+    assert sorted(c.nodes for c in chains) == [(0, 1), (2, 3)]
+    assert all(c.parents[0] == -1 for c in chains)
+
+
+@pytest.mark.parametrize("path", [[0, 1], [1, 0, -1, -1, -1, -1], [7] * 6, "sideways"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(ValueError, match="path"):
+        parents_of(SVC(), GRID, path)

@@ -1,0 +1,390 @@
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from joblib import parallel_config
+from sklearn import svm
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_blobs, make_classification
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    LeaveOneOut,
+    PredefinedSplit,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from maxmargin import SVC, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC, OneClassSVM
+from maxmargin.model_selection import SVMSearchCV
+from maxmargin.model_selection import search as search_module
+
+GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
+TIGHT = {"tol": 1e-7}
+
+
+def cancer(n=200):
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:n], y[:n]
+
+
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def both(estimator, grid, X, y=None, fit=None, rival=None, **options):
+    ours = SVMSearchCV(estimator, grid, **options).fit(X, y, **(fit or {}))
+    theirs = GridSearchCV(rival or estimator, grid, **options).fit(X, y, **(fit or {}))
+    return ours, theirs
+
+
+def assert_same_results(ours, theirs, atol=0.0):
+    assert set(ours.cv_results_) == set(theirs.cv_results_)
+    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
+    for key in ours.cv_results_:
+        if "test" in key or "train" in key:
+            np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], atol=atol, err_msg=key)
+    if hasattr(theirs, "best_index_"):
+        assert ours.best_index_ == theirs.best_index_
+        assert ours.best_params_ == theirs.best_params_
+
+
+@pytest.mark.parametrize("data", [cancer, iris])
+def test_scores_equal_those_of_scikit_learns_search_with_scikit_learns_svc(data):
+    X, y = data()
+    ours, theirs = both(SVC(**TIGHT), GRID, X, y, rival=svm.SVC(tol=1e-7), return_train_score=True)
+    assert_same_results(ours, theirs)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "rbf"])
+def test_all_kernels_give_the_same_scores(kernel):
+    X, y = iris()
+    grid = {"C": [0.01, 0.1, 1.0], "gamma": [0.05, 0.2]}
+    estimator = {"kernel": kernel, "coef0": 0.5, "degree": 2}
+    ours, theirs = both(SVC(**estimator, tol=1e-6), grid, X, y, rival=svm.SVC(**estimator, tol=1e-6))
+    assert_same_results(ours, theirs)
+
+
+def test_at_the_usual_tolerance_scores_differ_by_a_few_rows_at_most():
+    X, y = make_classification(600, 10, flip_y=0.1, random_state=0)
+    ours, theirs = both(SVC(), GRID, X, y, rival=svm.SVC())
+    difference = np.abs(ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"])
+    assert difference.max() <= 3 / 600
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (NuSVC(**TIGHT), {"nu": [0.05, 0.2], "gamma": [0.1, 1.0]}),
+        (AllDistancesSVC(**TIGHT), {"nu": [0.1, 0.5], "gamma": [0.1, 1.0]}),
+        (CrammerSingerSVC(**TIGHT), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, "scale"]}),
+        (SVC(loss="squared_hinge", **TIGHT), GRID),
+        (SVC(solver="smo", **TIGHT), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}),
+        (SVC(**TIGHT), {"C": [1.0, 10.0], "kernel": ["linear", "rbf"], "class_weight": [None, "balanced"]}),
+        (SVC(**TIGHT), [{"C": [1.0, 10.0]}, {"kernel": ["linear"], "C": [0.1, 1.0]}]),
+        (SVC(**TIGHT), {"gamma": [0.1, 1.0]}),
+        (SVC(**TIGHT), {"C": [np.inf, 1.0]}),
+    ],
+)
+def test_every_estimator_gets_the_scores_of_fits_one_by_one(estimator, grid):
+    X, y = iris()
+    assert_same_results(*both(estimator, grid, X, y))
+
+
+@pytest.mark.parametrize("estimator", [OneClassSVM(**TIGHT), L2OneClassSVM(C=10.0, **TIGHT)])
+def test_outlier_detectors_are_searched_by_a_scorer(estimator):
+    X, y = make_blobs(120, centers=1, random_state=0)
+    X = np.vstack([X, X[:20] + 8.0])
+    y = np.where(np.arange(140) < 120, 1, -1)
+    grid = {"gamma": [0.05, 0.5], ("nu" if isinstance(estimator, OneClassSVM) else "C"): [0.1, 0.3, 0.6]}
+    ours, theirs = both(estimator, grid, X, y, scoring="roc_auc", cv=StratifiedKFold(3))
+    assert_same_results(ours, theirs, atol=1e-6)
+
+
+def test_a_scaler_is_fitted_per_fold_and_its_parameters_are_searched():
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:150], y[:150]
+    pipeline = make_pipeline(StandardScaler(), PCA(random_state=0), SVC(**TIGHT))
+    grid = {"pca__n_components": [3, 5], "svc__C": [0.1, 1.0, 10.0], "svc__gamma": [0.01, "scale"]}
+    assert_same_results(*both(pipeline, grid, X, y, cv=3))
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "f1", "roc_auc", "balanced_accuracy", "average_precision"])
+def test_any_scorer_gets_what_it_asks_for(scoring):
+    X, y = cancer(150)
+    assert_same_results(*both(SVC(**TIGHT), GRID, X, y, scoring=scoring, cv=3), atol=1e-6)
+
+
+def test_several_metrics_and_a_refit_by_one_of_them():
+    X, y = cancer(150)
+    options = {"scoring": {"auc": "roc_auc", "acc": "accuracy"}, "refit": "auc", "return_train_score": True}
+    ours, theirs = both(SVC(**TIGHT), GRID, X, y, **options)
+    assert_same_results(ours, theirs, atol=1e-6)
+    assert ours.multimetric_
+    assert set(ours.scorer_) == {"auc", "acc"}
+
+
+def test_a_callable_that_looks_at_the_fitted_estimator_gets_a_fitted_one():
+    X, y = cancer(120)
+
+    def few_vectors(estimator, X, y):
+        return -len(estimator.support_)
+
+    assert_same_results(*both(SVC(**TIGHT), {"C": [0.1, 1.0]}, X, y, scoring=few_vectors, cv=3), atol=2)
+
+
+def test_a_refit_rule_may_be_a_function():
+    X, y = iris()
+    search = SVMSearchCV(SVC(), GRID, refit=lambda results: 3).fit(X, y)
+    assert search.best_index_ == 3
+    assert search.best_estimator_.get_params()["C"] == search.cv_results_["params"][3]["C"]
+
+
+def test_without_refit_there_is_no_estimator():
+    X, y = iris()
+    search = SVMSearchCV(SVC(), GRID, refit=False).fit(X, y)
+    assert not hasattr(search, "best_estimator_")
+    assert search.best_score_ > 0.9
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [3, StratifiedKFold(4, shuffle=True, random_state=1), ShuffleSplit(3, random_state=0), LeaveOneOut()],
+)
+def test_any_splitter_will_do(cv):
+    X, y = iris()
+    X, y = X[::3], y[::3]
+    assert_same_results(*both(SVC(**TIGHT), {"C": [0.5, 5.0], "gamma": [0.1, 1.0]}, X, y, cv=cv))
+
+
+def test_groups_reach_the_splitter():
+    X, y = iris()
+    groups = np.arange(150) % 5
+    options = {"cv": GroupKFold(5), "fit": {"groups": groups}}
+    assert_same_results(*both(SVC(**TIGHT), {"C": [0.5, 5.0]}, X, y, **options))
+
+
+def test_rows_that_are_drawn_twice_count_twice():
+    X, y = cancer(100)
+    rng = np.random.default_rng(0)
+    splits = [(rng.integers(0, 100, 100), rng.integers(0, 100, 30)) for _ in range(3)]
+    assert_same_results(*both(SVC(**TIGHT), {"C": [0.1, 1.0], "gamma": [0.1]}, X, y, cv=splits))
+
+
+def test_sample_weights_are_honoured():
+    X, y = cancer(150)
+    weight = np.random.default_rng(0).uniform(0, 2, 150)
+    weight[:5] = 0
+    options = {"fit": {"sample_weight": weight}, "cv": 3}
+    assert_same_results(*both(SVC(**TIGHT), GRID, X, y, **options))
+
+
+def test_sparse_frames_strings_and_precomputed_kernels_are_accepted():
+    X, y = iris()
+    names = np.array(["a", "b", "c"])[y]
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}
+    dense = SVMSearchCV(SVC(**TIGHT), grid).fit(X, names)
+    assert dense.predict(X).dtype.kind == "U"
+    frame = pd.DataFrame(X, columns=list("wxyz"))
+    for data in (sp.csr_matrix(X), frame, X.astype(np.float32)):
+        other = SVMSearchCV(SVC(**TIGHT), grid).fit(data, names)
+        np.testing.assert_allclose(other.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"])
+    assert list(SVMSearchCV(SVC(), grid).fit(frame, y).feature_names_in_) == list("wxyz")
+    K = X @ X.T
+    linear = SVMSearchCV(SVC(kernel="linear", **TIGHT), {"C": [0.1, 1.0]}).fit(X, y)
+    given = SVMSearchCV(SVC(kernel="precomputed", **TIGHT), {"C": [0.1, 1.0]}).fit(K, y)
+    called = SVMSearchCV(SVC(kernel=lambda A, B: A @ B.T, **TIGHT), {"C": [0.1, 1.0]}).fit(X, y)
+    for other in (given, called):
+        np.testing.assert_allclose(
+            other.cv_results_["mean_test_score"], linear.cv_results_["mean_test_score"]
+        )
+
+
+@pytest.mark.parametrize("path", ["auto", "up", "down", "cold", [-1, 0, 1, -1, 3, 4]])
+def test_the_path_does_not_change_the_scores(path):
+    X, y = iris()
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}
+    search = SVMSearchCV(SVC(**TIGHT), grid, path=path).fit(X, y)
+    other = GridSearchCV(SVC(**TIGHT), grid).fit(X, y)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
+    starts = sum(parent == -1 for parent, _ in search.path_)
+    assert len(search.path_) == 6
+    assert starts == (6 if path == "cold" else 2)
+
+
+@pytest.mark.parametrize("path", [[0], [1, 0, -1, -1], [-1, -1, -1, 9], "sideways"])
+def test_a_path_that_is_none_is_refused(path):
+    X, y = iris()
+    with pytest.raises(ValueError, match="path"):
+        SVMSearchCV(SVC(), {"C": [0.1, 1.0, 2.0, 3.0]}, path=path).fit(X, y)
+
+
+def test_a_small_memory_budget_changes_the_way_not_the_scores():
+    X, y = cancer(150)
+    whole = SVMSearchCV(SVC(**TIGHT), GRID).fit(X, y)
+    rows = SVMSearchCV(SVC(**TIGHT), GRID, memory=0.0).fit(X, y)
+    np.testing.assert_allclose(rows.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
+
+
+def test_other_estimators_are_refused_with_what_to_use():
+    X, y = iris()
+    for other in (LogisticRegression(), make_pipeline(StandardScaler(), svm.SVC())):
+        with pytest.raises(TypeError, match="GridSearchCV"):
+            SVMSearchCV(other, {}).fit(X, y)
+
+
+def test_a_node_that_fails_is_counted_as_scikit_learn_does():
+    X, y = iris()
+    with pytest.warns(FitFailedWarning, match="5 fits failed"):
+        search = SVMSearchCV(SVC(), {"C": [1.0, -1.0]}).fit(X, y)
+    assert np.isnan(search.cv_results_["mean_test_score"][1])
+    assert search.best_params_ == {"C": 1.0}
+    with pytest.raises(ValueError, match="All the"):
+        SVMSearchCV(SVC(), {"C": [-1.0]}).fit(X, y)
+    with pytest.raises(ValueError, match="'C' parameter"):
+        SVMSearchCV(SVC(), {"C": [1.0, -1.0]}, error_score="raise").fit(X, y)
+
+
+def test_a_fold_without_one_of_the_classes_is_counted_as_failed():
+    X, y = cancer(60)
+    folds = PredefinedSplit(y)  # each fold trains on one class
+    with pytest.raises(ValueError, match="All the"):
+        SVMSearchCV(SVC(), {"C": [1.0]}, cv=folds).fit(X, y)
+
+
+def test_the_search_is_an_estimator_like_any_other():
+    X, y = iris()
+    search = SVMSearchCV(SVC(), GRID, cv=3, path="up", memory=100.0)
+    copy = clone(search)
+    assert copy.get_params()["path"] == "up"
+    assert cross_val_score(search, X, y, cv=3).mean() > 0.9
+    search.fit(X, y)
+    assert search.score(X, y) == pytest.approx(np.mean(search.predict(X) == y))
+    assert search.decision_function(X).shape == (150, 3)
+    assert list(search.classes_) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_parallel_work_gives_the_same_results(backend):
+    X, y = iris()
+    alone = SVMSearchCV(SVC(), GRID, n_jobs=1).fit(X, y)
+    with parallel_config(backend=backend):
+        together = SVMSearchCV(SVC(), GRID, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(
+        alone.cv_results_["mean_test_score"], together.cv_results_["mean_test_score"]
+    )
+
+
+def test_a_search_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    X, y = iris()
+    file = tmp_path / "deep" / "search.jsonl"
+    whole = SVMSearchCV(SVC(), GRID, n_jobs=1).fit(X, y)
+    ran = []
+    original = search_module.run_chain
+
+    def stop_after_four(*args):
+        if len(ran) == 4:
+            raise KeyboardInterrupt
+        ran.append(args[-1])
+        return original(*args)
+
+    monkeypatch.setattr(search_module, "run_chain", stop_after_four)
+    with pytest.warns(ConvergenceWarning, match="resumed"):
+        part = SVMSearchCV(SVC(), GRID, n_jobs=1, checkpoint=file).fit(X, y)
+    assert part.interrupted_
+    assert np.isnan(part.cv_results_["mean_test_score"]).any()
+    assert part.predict(X).shape == (150,)
+    with file.open("a") as handle:
+        handle.write('{"fold": 0, "nodes": [1')  # cut off
+    again = []
+    monkeypatch.setattr(search_module, "run_chain", lambda *args: again.append(args[-1]) or original(*args))
+    resumed = SVMSearchCV(SVC(), GRID, n_jobs=1, checkpoint=file).fit(X, y)
+    assert not resumed.interrupted_
+    assert len(again) == 15 - 4
+    np.testing.assert_allclose(resumed.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
+
+
+def test_a_checkpoint_of_another_search_is_refused(tmp_path):
+    X, y = iris()
+    file = tmp_path / "search.jsonl"
+    SVMSearchCV(SVC(), GRID, checkpoint=file).fit(X, y)
+    with pytest.raises(ValueError, match="another search"):
+        SVMSearchCV(SVC(), GRID, checkpoint=file).fit(X + 1, y)
+    (tmp_path / "other").write_text("hello\n")
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        SVMSearchCV(SVC(), GRID, checkpoint=tmp_path / "other").fit(X, y)
+
+
+def test_ctrl_c_leaves_the_results_so_far():
+    X, y = load_digits(return_X_y=True)
+    grid = {"C": list(np.logspace(-2, 4, 30)), "gamma": list(np.logspace(-5, -2, 60))}
+    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        search = SVMSearchCV(SVC(), grid, cv=10).fit(X, y)
+    timer.cancel()
+    assert time.monotonic() - began < 60
+    assert search.interrupted_
+    assert 0 < np.isfinite(search.cv_results_["mean_test_score"]).sum() < 1800
+    assert search.best_score_ > 0.5
+
+
+def test_progress_is_shown_when_asked_for_and_not_otherwise(capfd):
+    X, y = iris()
+    SVMSearchCV(SVC(), GRID).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+    SVMSearchCV(SVC(), GRID, progress=True).fit(X, y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "60/60" in err
+    assert "best" in err
+
+
+def test_a_worker_that_is_killed_changes_nothing():
+    distributed = pytest.importorskip("distributed")
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300] / 16.0, y[:300]
+    grid = {"nu": [0.05, 0.1, 0.2], "gamma": list(np.logspace(-2, 0, 6))}
+    here = SVMSearchCV(NuSVC(), grid, n_jobs=1).fit(X, y)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        before = set(client.run(os.getpid).values())
+        victim = sorted(before)[0]
+
+        def kill_in_the_middle():
+            while not any(client.processing().values()):
+                time.sleep(0.05)
+            time.sleep(0.5)
+            os.kill(victim, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_in_the_middle)
+        killer.start()
+        with parallel_config(backend="dask"):
+            there = SVMSearchCV(NuSVC(), grid, n_jobs=2).fit(X, y)
+        killer.join()
+        client.wait_for_workers(2, timeout=60)
+        assert victim not in set(client.run(os.getpid).values())
+    np.testing.assert_array_equal(here.cv_results_["mean_test_score"], there.cv_results_["mean_test_score"])
+
+
+def test_the_scorer_of_a_probability_metric_says_what_is_missing():
+    X, y = iris()
+    scorer = make_scorer(roc_auc_score, response_method="predict_proba", multi_class="ovr")
+    search = SVMSearchCV(SVC(), {"C": [1.0]}, scoring=scorer, error_score="raise")
+    with pytest.raises((AttributeError, ValueError), match="predict_proba"):
+        search.fit(X, y)
