@@ -434,8 +434,8 @@ def main() -> None:
     notes = [
         gap_note,
         f"{size} x {size} nodes, gap {GAP:g}, at most {rows_kept} random rows of a class.",
-        f"Mean over the classes, % of the cold time: {means('seconds', np.mean)}. The paper's heuristic takes "
-        "11 %.",
+        f"Mean over the classes, % of the cold time: {means('seconds', np.mean)}. The paper's heuristic "
+        "takes 11 %.",
         f"% of the cold steps: {means('steps', np.mean)}.",
         f"Geometric means, % of the cold steps: {means('steps', geometric_mean)}.",
         f"A training ends after {args.max_iter:,} steps at the latest; those that it ended are counted as "
