@@ -163,10 +163,10 @@ def draw_figure_1(found: dict[str, Any], path: File) -> None:
 
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
     steps = np.array(found["steps"])
-    axes[0].loglog(steps, found["gaps"], color="#1f5fa8", lw=1.2, label="feasibility gap")
-    axes[0].loglog(steps, found["constant"] / np.sqrt(steps), "--", color="#888888", label=r"$c/\sqrt{t}$")
+    axes[0].loglog(steps, found["gaps"], color="black", lw=1.2, label="feasibility gap")
+    axes[0].loglog(steps, found["constant"] / np.sqrt(steps), "--", color="0.5", label=r"$c/\sqrt{t}$")
     for name, moment in zip("bc", found["moments"], strict=False):
-        axes[0].plot(moment.step, moment.gap, "o", color="#c0392b", ms=5)
+        axes[0].plot(moment.step, moment.gap, "o", color="black", ms=6)
         axes[0].annotate(f"({name})", (moment.step, moment.gap), xytext=(6, 4), textcoords="offset points")
     axes[0].set_xlabel("step t")
     axes[0].set_title("(a) feasibility gap")
@@ -177,13 +177,16 @@ def draw_figure_1(found: dict[str, Any], path: File) -> None:
     for axis, name, moment in zip(axes[1:], "bc", found["moments"], strict=False):
         kernel = np.exp(-squared_distances(grid.reshape(-1, 2), X) / (2.0 * sigma**2))
         field = (kernel @ moment.alpha - 1.0).reshape(grid.shape[:2])
-        axis.contourf(grid[..., 0], grid[..., 1], field, levels=24, cmap="Blues_r", alpha=0.85)
-        axis.contour(grid[..., 0], grid[..., 1], field, levels=[0.0], colors="white", linewidths=2)
+        axis.contourf(grid[..., 0], grid[..., 1], field, levels=24, cmap="Greys_r", alpha=0.6)
+        for colour, width in (("black", 3.6), ("white", 2.0)):  # a white line with a black rim
+            axis.contour(grid[..., 0], grid[..., 1], field, levels=[0.0], colors=colour, linewidths=width)
         support = moment.alpha > 0
         outside, inside = support & (moment.score < 0), support & (moment.score >= 0)
         axis.plot(*X[~support].T, ".", color="#444444", ms=2)
-        axis.plot(*X[outside].T, "o", color="#111111", ms=5, label=f"{outside.sum()} SVs outside")
-        axis.plot(*X[inside].T, "*", color="#f39c12", ms=7, label=f"{inside.sum()} SVs inside")
+        axis.plot(*X[outside].T, "o", color="black", ms=5, label=f"{outside.sum()} SVs outside")
+        axis.plot(
+            *X[inside].T, "*", mfc="white", mec="black", mew=0.7, ms=8, label=f"{inside.sum()} SVs inside"
+        )
         axis.set_title(f"({name}) step {moment.step:,}, gap {moment.gap:.1e}")
         axis.legend(loc="upper left", fontsize=8)
         axis.set_xticks([])
@@ -365,10 +368,11 @@ def draw_figure_2(found: dict[str, list[dict[str, Any]]], grid: Grid, path: File
         )
     axes[1, 1].axhline(11, color="black", ls="--", lw=1, label="heuristic in the paper (time)")
     axes[1, 1].set_yscale("log")
-    axes[1, 1].set_xticks(range(len(names)), names, rotation=60, ha="right")
+    axes[1, 1].set_xticks(range(len(names)), names, rotation=50, ha="right", rotation_mode="anchor")
     axes[1, 1].set_ylabel("% of the steps without warm starts")
     axes[1, 1].set_title("(d) cost of the whole grid")
-    axes[1, 1].legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=3)
+    axes[1, 1].set_ylim(top=1000)
+    axes[1, 1].legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 

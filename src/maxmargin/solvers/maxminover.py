@@ -94,7 +94,7 @@ class MaxMinOver(HullSolver):
     Counters are inert: where a problem has changed, moving a share of the weight takes that share of their
     total in steps, so that counters which have added up over many runs can be a worse start than none. And
     they are a lattice: where they are few, many must be added before a small error can be had. A good total
-    is once or twice that with which a cold run ends on a similar problem: it is given as `inertia`, together
+    is about twice that with which a cold run ends on a similar problem: it is given as `inertia`, together
     with counters that are multiplied by a whole number if they are too few.
 
     Examples
