@@ -19,7 +19,10 @@ def run(script, **environment):
     return done.stdout
 
 
-@pytest.mark.parametrize("module", ["maxmargin", "maxmargin.solvers", "maxmargin.dual", "maxmargin.kernels"])
+@pytest.mark.parametrize(
+    "module",
+    ["maxmargin", "maxmargin.solvers", "maxmargin.dual", "maxmargin.kernels", "maxmargin.inspection"],
+)
 def test_import_does_not_load_the_compiler(module):
     loaded = run(f"import sys, {module}; print(*sys.modules)").split()
     assert module in loaded

@@ -362,6 +362,37 @@ def test_counters_of_unequal_sums_are_made_equal():
     np.testing.assert_array_equal(12 * start.u, np.where(y > 0, 3.0, 6.0))
 
 
+@every_kind
+def test_inertia_scales_counters_down_and_keeps_those_below_it(kind):
+    X, y = data(30)
+    problem = KINDS[kind](y, ridge=0.1)
+    first = MaxMinOver().solve(problem, gram_of(X), stop=Stop(1e-12, max_iter=900))
+    counters = np.rint(first.u * 901)
+    there = Stop(1e-12, max_iter=0)
+    same = MaxMinOver(inertia=901).solve(problem, gram_of(X), warm=counters, stop=there)
+    np.testing.assert_array_equal(same.u, first.u)
+    less = MaxMinOver(inertia=200).solve(problem, gram_of(X), warm=counters, stop=there)
+    assert less.details["total"] == 200
+    np.testing.assert_allclose(less.u * 200, np.rint(less.u * 200), atol=1e-12)
+    assert np.abs(less.u - first.u).max() <= 1 / 200
+    qp.assert_feasible(problem, less.u)
+    one = MaxMinOver(inertia=1).solve(problem, gram_of(X), warm=counters, stop=there)
+    assert one.details["total"] == 1 and np.count_nonzero(one.u) == problem.n_groups
+
+
+def test_inertia_spares_steps_where_counters_have_added_up():
+    X, _ = data(60)
+    problem, other = (dual.one_class_l2(60, ridge=ridge) for ridge in (0.01, 1.0))
+    stop = Stop(1e-3, criterion="paper")
+    long = MaxMinOver(refresh=10).solve(problem, gram_of(X), stop=Stop(1e-12, max_iter=200_000))
+    counters = np.rint(long.u * long.details["total"])
+    cold = MaxMinOver(refresh=10).solve(other, gram_of(X), stop=stop)
+    inert = MaxMinOver(refresh=10).solve(other, gram_of(X), warm=counters, stop=stop)
+    capped = MaxMinOver(refresh=10, inertia=1000).solve(other, gram_of(X), warm=counters, stop=stop)
+    assert {run.status for run in (cold, inert, capped)} == {"solved"}
+    assert capped.n_iter < 0.1 * inert.n_iter
+
+
 @pytest.mark.parametrize("warm", [np.zeros(29), np.full(30, np.nan), np.zeros((30, 1))])
 def test_a_warm_start_of_a_wrong_shape_or_with_nan_is_refused(warm):
     X, _ = data(30)
@@ -438,4 +469,11 @@ def test_a_refresh_that_is_no_positive_whole_number_is_refused(refresh):
 
 def test_repr_shows_the_refresh():
     assert repr(MaxMinOver()) == "MaxMinOver(refresh=1000)"
+    assert repr(MaxMinOver(inertia=9)) == "MaxMinOver(refresh=1000, inertia=9)"
     assert repr(solvers.get("maxminover")) == "MaxMinOver(refresh=1000)"
+
+
+@pytest.mark.parametrize("inertia", [0, -1, 1.5, True, "few"])
+def test_an_inertia_that_is_no_positive_whole_number_is_refused(inertia):
+    with pytest.raises(ValueError, match="inertia must be a positive whole number"):
+        MaxMinOver(inertia=inertia)

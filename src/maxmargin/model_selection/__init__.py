@@ -1,8 +1,9 @@
-"""Search for the parameters of support vector machines.
+"""Search for the parameters of support vector machines, and the order in which a grid is trained.
 
 >>> from maxmargin.model_selection import SVMSearchCV
 """
 
+from maxmargin.model_selection.path import Grid, Path, arborescence, cost_matrix, heuristic, up
 from maxmargin.model_selection.search import SVMSearchCV
 
-__all__ = ["SVMSearchCV"]
+__all__ = ["Grid", "Path", "SVMSearchCV", "arborescence", "cost_matrix", "heuristic", "up"]

@@ -68,6 +68,8 @@ class FoldModel:
             return lambda X: self._answer(name, X)
         if name == "score":
             return lambda X, y=None, **kw: type(self._estimator).score(self, X, y, **kw)
+        if not name.endswith("_") and not hasattr(self._estimator, name):
+            raise AttributeError(f"{type(self._estimator).__name__} has no attribute {name!r}")
         return getattr(self._real(), name)
 
 

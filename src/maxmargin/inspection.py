@@ -1,0 +1,437 @@
+"""Pictures of searches and of convergence, in scikit-learn's Display convention.
+
+They need matplotlib: ``pip install 'maxmargin[plot]'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+
+from maxmargin.solvers.base import Solution
+
+__all__ = ["SearchDisplay", "TraceDisplay"]
+
+Floats = NDArray[np.float64]
+Cell = tuple[int, int]  # place along x, place along y
+
+_X = {
+    "iterations": ("n_iter", "iterations"),
+    "seconds": ("seconds", "seconds"),
+    "kernel_calls": ("n_kernel_calls", "kernel values used"),
+}
+_Y = {
+    "violation": "KKT violation",
+    "objective": "objective above the lowest one",
+    "gap": "bound of the distance to the optimal value",
+}
+# Lines must be told apart without colours.
+_STYLES = ("-", "--", "-.", ":")
+
+
+def _pyplot(what: str) -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs matplotlib, which is not installed: pip install 'maxmargin[plot]'."
+        ) from error
+    return plt
+
+
+class SearchDisplay:
+    """Mean test scores over two parameters of a search, and the path along which it was trained.
+
+    It is made by `from_search`.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_y, n_x)
+        The scores; NaN where there is none.
+    x, y : array-like
+        The ascending values of the two parameters.
+    param_x, param_y : str
+        Their names.
+    metric : str
+        What the scores are.
+    best : tuple of int, optional
+        The places of the best node along x and y.
+    path : list of (parent, node), optional
+        Cells (place along x, place along y); the parent is None where a node was trained cold.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+    mesh_, colorbar_ : QuadMesh, Colorbar
+        The heat map.
+    arrows_ : list of Annotation
+        The path, from parent to node.
+    cold_, best_ : Line2D or None
+        The marks of the cold starts (squares) and of the best node (a star).
+
+    Examples
+    --------
+    >>> from maxmargin.inspection import SearchDisplay
+    >>> display = SearchDisplay.from_search(search)  # doctest: +SKIP
+    >>> display.figure_.savefig("search.png")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        scores: ArrayLike,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        param_x: str,
+        param_y: str,
+        metric: str = "score",
+        best: Cell | None = None,
+        path: Sequence[tuple[Cell | None, Cell]] = (),
+    ) -> None:
+        self.scores: Floats = np.array(scores, dtype=np.float64)
+        self.x: Floats = np.array(x, dtype=np.float64)
+        self.y: Floats = np.array(y, dtype=np.float64)
+        self.param_x, self.param_y, self.metric = param_x, param_y, metric
+        self.best, self.path = best, list(path)
+        if self.scores.shape != (len(self.y), len(self.x)):
+            raise ValueError(
+                f"scores must have the shape ({len(self.y)}, {len(self.x)}), got {self.scores.shape}."
+            )
+
+    @classmethod
+    def from_search(
+        cls,
+        search: Any,
+        *,
+        param_x: str | None = None,
+        param_y: str | None = None,
+        metric: str = "score",
+        ax: Any = None,
+        **options: Any,
+    ) -> SearchDisplay:
+        """Draw a fitted search.
+
+        Parameters
+        ----------
+        search : object
+            Anything with `cv_results_` as in scikit-learn. If it has `path_`, pairs (parent, node) of places
+            in `cv_results_` with the parent -1 for a cold start, the path is drawn too.
+        param_x, param_y : str, optional
+            Two numeric parameters with several values each; by default the second and the first in the order
+            of the alphabet. Where nodes differ in others as well, the best of them is shown.
+        metric : str
+            Which score, if the search has several: ``mean_test_<metric>``.
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        SearchDisplay
+            The picture.
+        """
+        results = getattr(search, "cv_results_", None)
+        if results is None:
+            raise NotFittedError(f"This {type(search).__name__} has no cv_results_: fit it first.")
+        key = f"mean_test_{metric}"
+        if key not in results:
+            known = [name.removeprefix("mean_test_") for name in results if name.startswith("mean_test_")]
+            raise ValueError(f"The search has no metric {metric!r}: use one of {', '.join(known)}.")
+        nodes: list[dict[str, Any]] = list(results["params"])
+        param_x, param_y = _two_parameters(nodes, param_x, param_y)
+        x, y = (np.unique([float(node[name]) for node in nodes]) for name in (param_x, param_y))
+        cells = [
+            (int(np.searchsorted(x, float(node[param_x]))), int(np.searchsorted(y, float(node[param_y]))))
+            for node in nodes
+        ]
+        scores = np.full((len(y), len(x)), np.nan)
+        best, highest = None, -np.inf
+        for (i, j), score in zip(cells, np.asarray(results[key], dtype=np.float64), strict=True):
+            scores[j, i] = np.fmax(scores[j, i], score)
+            if score > highest:
+                best, highest = (i, j), float(score)
+        path: dict[tuple[Cell | None, Cell], None] = {}  # an ordered set: nodes may share a cell
+        for parent, node in getattr(search, "path_", None) or ():
+            before = cells[parent] if parent >= 0 else None
+            if before != cells[node]:
+                path[before, cells[node]] = None
+        display = cls(
+            scores, x, y, param_x=param_x, param_y=param_y, metric=metric, best=best, path=list(path)
+        )
+        return display.plot(ax, **options)
+
+    def plot(self, ax: Any = None, *, cmap: Any = "viridis", path: bool = True) -> SearchDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        cmap : str or Colormap
+            Of the scores. The default also tells them apart in grey.
+        path : bool
+            Whether to draw the path, if there is one.
+
+        Returns
+        -------
+        SearchDisplay
+            Itself.
+        """
+        plt = _pyplot("SearchDisplay")
+        from matplotlib.patheffects import withStroke
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        logs = [_evenly_spaced_in_logs(values) for values in (self.x, self.y)]
+        edges = [_edges(values, log) for values, log in zip((self.x, self.y), logs, strict=True)]
+        self.mesh_ = ax.pcolormesh(*edges, np.ma.masked_invalid(self.scores), cmap=cmap)
+        for name, log, param in (("x", logs[0], self.param_x), ("y", logs[1], self.param_y)):
+            if log:
+                getattr(ax, f"set_{name}scale")("log")
+            getattr(ax, f"set_{name}label")(param)
+        ax.set_xlim(edges[0][0], edges[0][-1])
+        ax.set_ylim(edges[1][0], edges[1][-1])
+        self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=ax, label=f"mean test {self.metric}")
+        # White with a black rim can be seen on light and on dark cells.
+        rim = [withStroke(linewidth=2.6, foreground="black")]
+        self.arrows_: list[Any] = []
+        self.cold_ = self.best_ = None
+        if path:
+            for before, cell in self.path:
+                if before is not None:
+                    arrow = {"arrowstyle": "->", "color": "white", "lw": 1.1, "shrinkA": 2, "shrinkB": 2}
+                    self.arrows_.append(
+                        ax.annotate(
+                            "", xy=self._at(cell), xytext=self._at(before),
+                            arrowprops={**arrow, "path_effects": rim},
+                        )
+                    )  # fmt: skip
+            cold = [self._at(cell) for before, cell in self.path if before is None]
+            if cold:
+                self.cold_ = self._mark(cold, "s", 7)
+        if self.best is not None:
+            self.best_ = self._mark([self._at(self.best)], "*", 15)
+        return self
+
+    def _at(self, cell: Cell) -> tuple[float, float]:
+        return float(self.x[cell[0]]), float(self.y[cell[1]])
+
+    def _mark(self, places: list[tuple[float, float]], marker: str, size: float) -> Any:
+        x, y = zip(*places, strict=True)
+        return self.ax_.plot(x, y, marker, ms=size, mfc="white", mec="black", ls="none", zorder=3)[0]
+
+
+class TraceDisplay:
+    r"""How solvers converge, on logarithmic axes.
+
+    It is made by `from_solution`.
+
+    Parameters
+    ----------
+    curves : dict
+        By label, the places along x and the values (two arrays).
+    x, y : str
+        What they are, see `from_solution`.
+    constant : float, optional
+        The c of a line :math:`c/\sqrt t`.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+    lines_ : list of Line2D
+        One for each curve.
+    bound_ : Line2D or None
+        The line of the bound.
+
+    Examples
+    --------
+    >>> from maxmargin.inspection import TraceDisplay
+    >>> display = TraceDisplay.from_solution({"mdm": a, "smo": b}, x="kernel_calls")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        *,
+        x: str = "iterations",
+        y: str = "violation",
+        constant: float | None = None,
+    ) -> None:
+        _check_axes(x, y)
+        self.curves: dict[str, tuple[Floats, Floats]] = {
+            str(label): (np.array(a, dtype=np.float64), np.array(b, dtype=np.float64))
+            for label, (a, b) in curves.items()
+        }
+        self.x, self.y, self.constant = x, y, constant
+
+    @classmethod
+    def from_solution(
+        cls,
+        solution: Solution | Mapping[str, Solution],
+        *,
+        x: str = "iterations",
+        y: str = "violation",
+        bound: bool = False,
+        ax: Any = None,
+        **options: Any,
+    ) -> TraceDisplay:
+        r"""Draw the traces of one or several solutions.
+
+        Parameters
+        ----------
+        solution : Solution or dict of Solution
+            Solutions of the same problem, by label.
+        x : {"iterations", "seconds", "kernel_calls"}
+            Against what.
+        y : {"violation", "objective", "gap"}
+            The largest KKT violation; the objective, less the lowest that any of the solutions ends with; or
+            a bound of its distance to the minimum,
+
+            .. math:: f(u_t) - \min f \le f(u_t) - f(u) + \mathrm{gap}(u),
+
+            where u is the end of the same run.
+        bound : bool
+            Add :math:`c/\sqrt t` with the least c that bounds all curves, as for
+            `maxmargin.solvers.MaxMinOver`, whose error falls at least like that.
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            For the lines, see `plot`.
+
+        Returns
+        -------
+        TraceDisplay
+            The picture. What is not positive has no place on logarithmic axes and is left out.
+        """
+        _check_axes(x, y)
+        several = dict(solution) if isinstance(solution, Mapping) else {"": solution}
+        if not several:
+            raise ValueError("There is no solution to draw.")
+        for label, one in several.items():
+            if not isinstance(one, Solution):
+                raise TypeError(f"A Solution is needed, got {one!r}{f' for {label!r}' if label else ''}.")
+        if bound and x != "iterations":
+            raise ValueError("The bound is one over the root of the iterations: it needs x='iterations'.")
+        lowest = min(one.objective for one in several.values())
+        curves = {}
+        for label, one in several.items():
+            at = np.array([getattr(record, _X[x][0]) for record in one.trace], np.float64)
+            if y == "violation":
+                values = np.array([r.violation for r in one.trace], np.float64)
+            else:
+                least = lowest if y == "objective" else one.objective - one.gap
+                values = np.array([r.objective for r in one.trace], np.float64) - least
+            shown = (at > 0) & (values > 0) & np.isfinite(values)
+            curves[label] = (at[shown], values[shown])
+        display = cls(curves, x=x, y=y)
+        if bound:
+            products = [float((b * np.sqrt(a)).max()) for a, b in display.curves.values() if len(a)]
+            display.constant = max(products) if products else None
+        return display.plot(ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> TraceDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            For matplotlib's `plot`, instead of the line styles and markers chosen here.
+
+        Returns
+        -------
+        TraceDisplay
+            Itself.
+        """
+        plt = _pyplot("TraceDisplay")
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_: list[Any] = []
+        self.bound_ = None
+        for k, (label, (a, b)) in enumerate(self.curves.items()):
+            # A single point has no line.
+            chosen = {"ls": _STYLES[k % len(_STYLES)], "marker": "o" if len(a) == 1 else "", "lw": 1.4}
+            self.lines_ += ax.plot(a, b, label=label or None, **{**chosen, **options})
+        ends = [a for a, _ in self.curves.values() if len(a)]
+        if self.constant is not None and ends:
+            t = np.geomspace(min(a.min() for a in ends), max(a.max() for a in ends), 50)
+            self.bound_ = ax.plot(
+                t, self.constant / np.sqrt(t), ls=(0, (1, 3)), lw=1.2, color="0.4", label=r"$c/\sqrt{t}$"
+            )[0]
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel(_X[self.x][1])
+        ax.set_ylabel(_Y[self.y])
+        if any(self.curves) or self.bound_ is not None:
+            ax.legend(frameon=False)
+        return self
+
+
+def _check_axes(x: str, y: str) -> None:
+    for name, value, known in (("x", x, _X), ("y", y, _Y)):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+
+
+def _two_parameters(nodes: list[dict[str, Any]], x: str | None, y: str | None) -> tuple[str, str]:
+    """The names of the parameters to draw over."""
+    names = sorted({name for node in nodes for name in node})
+    numeric = [name for name in names if _varies(nodes, name)]
+    for name in (x, y):
+        if name is not None and name not in numeric:
+            raise ValueError(
+                f"{name!r} is not a numeric parameter with several values in every node of the search: use "
+                f"two of {', '.join(numeric) or '(none)'}."
+            )
+    if x is not None and x == y:
+        raise ValueError(f"param_x and param_y are both {x!r}.")
+    left = [name for name in numeric if name not in (x, y)]
+    if len(left) < (x is None) + (y is None):
+        raise ValueError(
+            "Two numeric parameters with several values are needed, the search has "
+            f"{', '.join(numeric) or 'none'}."
+        )
+    y = y if y is not None else left.pop(0)
+    return x if x is not None else left.pop(0), y
+
+
+def _varies(nodes: list[dict[str, Any]], name: str) -> bool:
+    values = [node.get(name) for node in nodes]
+    if not all(isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in values):
+        return False
+    return len(set(values)) > 1
+
+
+def _evenly_spaced_in_logs(values: Floats) -> bool:
+    """Whether the steps between the values differ less by their ratio than by their size."""
+    if len(values) < 2 or values[0] <= 0:
+        return False
+    if len(values) == 2:
+        return bool(values[1] >= 10 * values[0])
+
+    def unevenness(steps: Floats) -> float:
+        return float(np.ptp(steps) / steps.mean())
+
+    return unevenness(np.diff(np.log(values))) < unevenness(np.diff(values))
+
+
+def _edges(values: Floats, log: bool) -> Floats:
+    """The borders of cells around the values."""
+    at = np.log(values) if log else values
+    if len(at) == 1:
+        edges = np.array([at[0] - 0.5, at[0] + 0.5])
+    else:
+        middle = (at[1:] + at[:-1]) / 2
+        edges = np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
+    return np.asarray(np.exp(edges) if log else edges)
