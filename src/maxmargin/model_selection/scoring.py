@@ -65,7 +65,12 @@ class FoldModel:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in _METHODS and hasattr(self._estimator, name):
-            return lambda X: self._answer(name, X)
+
+            def answer(X: Any) -> Any:
+                return self._answer(name, X)
+
+            answer.__name__ = name  # by which scorers know what they have got
+            return answer
         if name == "score":
             return lambda X, y=None, **kw: type(self._estimator).score(self, X, y, **kw)
         if not name.endswith("_") and not hasattr(self._estimator, name):
