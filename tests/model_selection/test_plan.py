@@ -30,12 +30,13 @@ def test_without_a_parameter_to_walk_along_every_node_starts_anew():
     assert parents_of(SVC(), GRID, "cold") == [-1] * 6
 
 
-def test_parents_come_before_their_children_in_a_chain():
+@pytest.mark.parametrize("n_jobs", [1, 4])
+def test_parents_come_before_their_children_in_a_chain(n_jobs):
     parents = [2, 0, -1, 2, 3, -1]
-    chains = chains_of(SVC(), [{"C": float(k)} for k in range(6)], parents, 3)
-    assert sorted((c.fold, n) for c in chains for n in c.nodes) == [
-        (f, n) for f in range(3) for n in range(6)
-    ]
+    chains = chains_of(SVC(), [{"C": float(k)} for k in range(6)], parents, 3, n_jobs)
+    found = sorted((f, n) for c in chains for f in c.folds for n in c.nodes)
+    assert found == [(f, n) for f in range(3) for n in range(6)]
+    assert len(chains) == (2 if n_jobs == 1 else 6)
     for chain in chains:
         seen = set()
         for node, parent in zip(chain.nodes, chain.parents, strict=True):

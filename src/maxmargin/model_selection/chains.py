@@ -1,4 +1,4 @@
-"""Train the nodes of a chain on a fold, each from the solution of its parent, and score them.
+"""Train the nodes of a chain, each from the solution of its parent, and score them.
 
 A chain is the unit of parallel work: whatever starts from another node's solution does so inside a chain. A
 hinge `SVC` whose C grows along the chain is trained by one compiled call per pair of classes
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,16 @@ from maxmargin.model_selection.scoring import FoldModel, is_accuracy, share
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 Result = dict[str, Any]
+_TROUBLE = (ArithmeticError, AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
 # Largest tolerance at which float32 matrices are not good enough.
 _FINE = 1e-4
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Nodes of a fold in the order in which they are trained, and the node that each starts from, or -1."""
+    """Folds, nodes in the order in which they are trained, and the node that each starts from, or -1."""
 
-    fold: int
+    folds: tuple[int, ...]
     nodes: tuple[int, ...]
     parents: tuple[int, ...]
 
@@ -78,13 +80,16 @@ def forget(token: str) -> None:
     _folds.pop(token, None)
 
 
-def run_chain(X: Any, y: Any, task: Task, chain: Chain) -> list[Result]:
-    """Results of a chain's nodes, in the chain's order, as scikit-learn's `cv_results_` is made of."""
+def run_chain(X: Any, y: Any, task: Task, chain: Chain) -> list[list[Result]]:
+    """Results of a chain, for each fold those of its nodes, as scikit-learn's `cv_results_` is made of."""
     try:
-        return _Run(X, y, task, chain).results()
-    except (ArithmeticError, AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
+        nodes = _Nodes(task, chain)
+        runs = [_Run(X, y, task, chain, nodes, fold) for fold in chain.folds]
+        paths = _c_paths(runs)
+        return [run.results() for run in runs] if paths is None else paths
+    except _TROUBLE:
         # Whatever is wrong is found, reported and counted as scikit-learn does it.
-        return [_usual(X, y, task, chain.fold, node) for node in chain.nodes]
+        return [[_usual(X, y, task, fold, node) for node in chain.nodes] for fold in chain.folds]
 
 
 def _usual(X: Any, y: Any, task: Task, fold: int, node: int) -> Result:
@@ -99,20 +104,64 @@ def _usual(X: Any, y: Any, task: Task, fold: int, node: int) -> Result:
     return result
 
 
-class _Run:
-    """One chain at work."""
+class _Nodes:
+    """The estimators of a chain's nodes, and what comes before them in a pipeline."""
 
-    def __init__(self, X: Any, y: Any, task: Task, chain: Chain) -> None:
-        self.X, self.y, self.task, self.chain = X, y, task, chain
-        self.split = task.splits[chain.fold]
+    def __init__(self, task: Task, chain: Chain) -> None:
         self.before, last, self.prefix = split_pipeline(task.estimator)
-        self.last = clone(last)
-        self.weight = self._training_weights()
         outer, _ = split_parameters(task.candidates[chain.nodes[0]], self.prefix)
         if self.before is not None and outer:
             self.before = clone(self.before).set_params(**outer)
+        self.last = last
+        names = set(last.get_params(deep=False))
+        self.estimators: dict[int, Any] = {}
+        for node in chain.nodes:
+            _, own = split_parameters(task.candidates[node], self.prefix)
+            if not names.issuperset(own):
+                raise ValueError("a parameter that the estimator does not have")
+            estimator = copy.copy(last)  # a clone costs as much as a fit of some hundred rows
+            for name, value in own.items():
+                setattr(estimator, name, value)
+            self.estimators[node] = estimator
+        self.first = self.estimators[chain.nodes[0]]
+        self.first._validate_params()
+        self.quick = is_accuracy(task.scorers, last) and not task.score_params
+        self.c_path = self._is_c_path(task, chain)
+
+    def _is_c_path(self, task: Task, chain: Chain) -> bool:
+        """Whether it is a hinge `SVC` in which nothing but C changes, upwards."""
+        from maxmargin.svc import SVC
+
+        first = self.first
+        plain = type(first) is SVC and first.loss == "hinge" and first.solver in ("auto", "batch")
+        if not plain or first.probability not in ("deprecated", False):
+            return False
+        if first.max_iter != -1 or first.max_time is not None:
+            return False
+        base = task.candidates[chain.nodes[0]]
+        for node in chain.nodes:
+            params = task.candidates[node]
+            if any(k != f"{self.prefix}C" and not _same(v, base.get(k)) for k, v in params.items()):
+                return False
+        Cs = [self.estimators[node].C for node in chain.nodes]
+        if not all(isinstance(C, Real) for C in Cs):
+            return False
+        return bool(Cs[0] > 0 and np.all(np.diff(Cs) > 0) and np.isfinite(Cs).all())
+
+
+class _Run:
+    """One chain at work on one fold."""
+
+    def __init__(self, X: Any, y: Any, task: Task, chain: Chain, nodes: _Nodes, fold: int) -> None:
+        self.X, self.y, self.task, self.chain, self.nodes = X, y, task, chain, nodes
+        self.split, self.prefix = task.splits[fold], nodes.prefix
+        self.weight = self._training_weights()
         self.labels = None if y is None else np.asarray(_safe_indexing(y, self.split[0]))
         self.test_labels = None if y is None else np.asarray(_safe_indexing(y, self.split[1]))
+        self.fold = folds_of(task).get(
+            X, y, fold, self.split, nodes.before, np.float32 if nodes.first.tol >= _FINE else np.float64,
+            callable(nodes.first.kernel),
+        )  # fmt: skip
 
     def _training_weights(self) -> Floats | None:
         given = dict(self.task.fit_params)
@@ -121,83 +170,58 @@ class _Run:
             raise NotImplementedError("other parameters of fit")
         return None if weight is None else np.asarray(weight, dtype=np.float64)[self.split[0]]
 
-    def _estimator(self, node: int) -> Any:
-        _, own = split_parameters(self.task.candidates[node], self.prefix)
-        return clone(self.last).set_params(**clone(own, safe=False))
+    # -- hinge SVC along C, see `_c_paths` -------------------------------------------------------
 
-    def results(self) -> list[Result]:
-        first = self._estimator(self.chain.nodes[0])
-        first._validate_params()
-        dtype = np.float32 if first.tol >= _FINE else np.float64
-        fold = folds_of(self.task).get(
-            self.X, self.y, self.chain.fold, self.split, self.before, dtype, callable(first.kernel)
-        )
-        if self._is_path(first, fold):
-            return self._c_path(first, fold)
-        return self._one_by_one(fold)
-
-    # -- hinge SVC along C ---------------------------------------------------------------------
-
-    def _is_path(self, first: Any, fold: Fold) -> bool:
-        from maxmargin.svc import SVC
-
-        plain = type(first) is SVC and first.loss == "hinge" and first.solver in ("auto", "batch")
-        unlimited = plain and first.max_iter == -1 and first.max_time is None
-        if not unlimited or fold.kernels is None or first.probability not in ("deprecated", False):
-            return False
-        varying = set()
-        for node in self.chain.nodes:
-            params = self.task.candidates[node]
-            base = self.task.candidates[self.chain.nodes[0]]
-            varying |= {k for k in params if not _same(params[k], base.get(k))}
-        Cs = [self._estimator(node).C for node in self.chain.nodes]
-        return varying <= {f"{self.prefix}C"} and bool(np.all(np.diff(Cs) > 0) and np.isfinite(Cs).all())
-
-    def _c_path(self, first: Any, fold: Fold) -> list[Result]:
-        began = time.perf_counter()
-        assert fold.kernels is not None and self.labels is not None
-        estimators = [self._estimator(node) for node in self.chain.nodes]
-        for estimator in estimators:
-            estimator._validate_params()
-        check_classification_targets(self.labels)
-        K = fold.kernels.matrix(fold.kernel_of(first, self.weight))
-        weight = np.ones(len(fold.train)) if self.weight is None else self.weight
+    def training_rows(self) -> tuple[Index, Index, Floats, Any]:
+        """Rows of the matrix that train, their classes and factors of C, and the labels."""
+        assert self.labels is not None
+        weight = np.ones(len(self.fold.train)) if self.weight is None else self.weight
         kept = np.flatnonzero(weight > 0)
         classes, label = np.unique(self.labels[kept], return_inverse=True)
         if len(classes) < 2:
             raise ValueError("a fold with one class")
-        factors = compute_class_weight(first.class_weight, classes=classes, y=self.labels[kept])
-        weight = weight[kept] * factors[label]
-        values = _pair_paths(K, fold, fold.train[kept], label, weight, estimators, len(classes))
-        trained = (time.perf_counter() - began) / len(estimators)
-        return [
-            self._scored(estimator, classes, value, trained, node)
-            for estimator, value, node in zip(estimators, values, self.chain.nodes, strict=True)
-        ]
+        factors = compute_class_weight(self.nodes.first.class_weight, classes=classes, y=self.labels[kept])
+        if (factors < 0).any():
+            raise ValueError("class_weight must not be negative.")
+        return self.fold.train[kept], label, weight[kept] * factors[label], classes
 
-    def _scored(self, estimator: Any, classes: Any, values: Any, trained: float, node: int) -> Result:
-        """`values`: those of held-out and of training rows, per pair of classes, one column for two."""
+    def scored_path(self, values: Floats, classes: Any, trained: float) -> list[Result]:
+        """Results from `values`: for every C and row of the matrix one column per pair of classes."""
         began = time.perf_counter()
-        estimator.classes_ = classes
-        quick = is_accuracy(self.task.scorers, self.last) and not self.task.score_params
-        halves = []
-        for value, labels in zip(values, (self.test_labels, self.labels), strict=True):
-            if value is None:
-                continue
-            methods = _from_values(estimator, value)
-            halves.append(share(methods["predict"]() == labels) if quick else methods)
-        scores = halves if quick else self._score_by(estimator, halves, {"classes_": classes}, node)
-        return self._result(scores, trained, time.perf_counter() - began)
+        halves = [(self.fold.test, self.test_labels), (self.fold.train, self.labels)]
+        halves = halves[: 1 + self.task.return_train_score]
+        if self.nodes.quick and len(classes) == 2:
+            shares = [_shares(values[:, rows, 0] >= 0, labels, classes) for rows, labels in halves]
+            scored = (time.perf_counter() - began) / len(values)
+            return [
+                self._result([float(part[c]) for part in shares], trained, scored) for c in range(len(values))
+            ]
+        out, scores = [], []
+        for value, node in zip(values, self.chain.nodes, strict=True):
+            began = time.perf_counter()
+            estimator = copy.copy(self.nodes.estimators[node])
+            estimator.classes_ = classes
+            methods = [_from_values(estimator, value[rows]) for rows, _ in halves]
+            if self.nodes.quick:
+                pairs = zip(methods, halves, strict=True)
+                scores = [share(answers["predict"]() == labels) for answers, (_, labels) in pairs]
+            else:
+                scores = self._score_by(self.nodes.estimators[node], methods, {"classes_": classes}, node)
+            out.append(self._result(scores, trained, time.perf_counter() - began))
+        return out
 
     # -- every other estimator -----------------------------------------------------------------
 
-    def _one_by_one(self, fold: Fold) -> list[Result]:
+    def results(self) -> list[Result]:
+        """Train by the estimator's own `fit`."""
+        fold = self.fold
         models: dict[int, Any] = {}
         children = {p: sum(q == p for q in self.chain.parents) for p in self.chain.parents}
         out = []
         for node, parent in zip(self.chain.nodes, self.chain.parents, strict=True):
             began = time.perf_counter()
-            fresh = self._estimator(node)
+            fresh = clone(self.nodes.estimators[node])
+            fresh._validate_params()
             model = fresh
             if parent in models:
                 model = copy.copy(models[parent]).set_params(**fresh.get_params(deep=False))
@@ -235,7 +259,7 @@ class _Run:
             {name: (lambda name=name, data=data: getattr(model, name)(data)) for name in _methods(model)}
             for data in (rows if self.task.return_train_score else rows[:1])
         ]
-        if is_accuracy(self.task.scorers, self.last) and not self.task.score_params:
+        if self.nodes.quick:
             pairs = zip(halves, (self.test_labels, self.labels), strict=False)
             scores: Any = [share(methods["predict"]() == labels) for methods, labels in pairs]
         else:
@@ -289,6 +313,12 @@ class _Run:
         return result
 
 
+def _shares(second: Any, labels: Any, classes: Any) -> Floats:
+    """Of two classes, for every C the share of rows that are given the right one."""
+    right = np.where(second, labels == classes[1], labels == classes[0])
+    return np.count_nonzero(right, axis=1) / right.shape[1]
+
+
 def _number(score: Any) -> Any:
     value = score.item() if hasattr(score, "item") else score
     if not isinstance(value, int | float | bool | np.number):
@@ -304,28 +334,69 @@ def _methods(model: Any) -> list[str]:
     return [name for name in ("predict", "decision_function", "score_samples") if hasattr(model, name)]
 
 
-def _pair_paths(
-    K: Any, fold: Fold, rows: Index, label: Index, weight: Floats, estimators: list[Any], k: int
-) -> list[tuple[Any, Any]]:
-    """For every C the values of held-out and of training rows, one column per pair of classes."""
-    from maxmargin.model_selection.c_path import solve_c_path  # compiled: not at import
+def _c_paths(runs: list[_Run]) -> list[list[Result]] | None:
+    """Results of hinge SVCs along C on folds of one matrix; None if that is not what they are."""
+    nodes = runs[0].nodes
+    if not nodes.c_path or any(run.fold.kernels is None for run in runs):
+        return None
+    began = time.perf_counter()
+    first = runs[0]
+    check_classification_targets(first.y)
+    kernels = [run.fold.kernel_of(nodes.first, run.weight) for run in runs]
+    together = all(
+        r.fold.kernels is first.fold.kernels and k == kernels[0] for r, k in zip(runs, kernels, strict=True)
+    )
+    if not together:
+        return [found[0] for run in runs if (found := _c_paths([run])) is not None]
+    assert first.fold.kernels is not None
+    K = first.fold.kernels.matrix(kernels[0])
+    Cs = np.array([nodes.estimators[node].C for node in first.chain.nodes], dtype=np.float64)
+    parts = [run.training_rows() for run in runs]
+    groups: dict[Any, list[int]] = {}
+    for k, (*_, classes) in enumerate(parts):
+        groups.setdefault(tuple(classes.tolist()), []).append(k)
+    values: dict[int, Floats] = {}
+    for members in groups.values():
+        found = _pair_values(K, [parts[k] for k in members], Cs, float(nodes.first.tol))
+        values.update(zip(members, found, strict=True))
+    trained = (time.perf_counter() - began) / (len(runs) * len(Cs))
+    return [run.scored_path(values[k], parts[k][3], trained) for k, run in enumerate(runs)]
 
-    Cs = np.array([estimator.C for estimator in estimators], dtype=np.float64)
-    tol = float(estimators[0].tol)
+
+def _pair_values(K: Any, parts: list[Any], Cs: Floats, tol: float) -> list[Floats]:
+    """For each fold the values (n_C, n, n_pairs) of all rows of K; the folds have the same classes."""
+    from maxmargin.model_selection.c_path import solve_folds  # compiled: not at import
+
+    n, k = len(K), len(parts[0][3])
     pairs = list(combinations(range(k), 2))
-    test = np.empty((len(Cs), len(fold.test), len(pairs)))
-    train = np.empty((len(Cs), len(fold.train), len(pairs)))
-    for p, pair in enumerate(pairs):
-        own = np.flatnonzero((label == pair[0]) | (label == pair[1]))
+    out = [np.empty((len(Cs), n, len(pairs))) for _ in parts]
+    classes, factors = np.full((len(parts), n), -1), np.ones((len(parts), n))
+    for f, (rows, label, weight, _) in enumerate(parts):
+        classes[f, rows], factors[f, rows] = label, weight
+    # A row has the same class in all folds that it is in; its factor may differ ("balanced").
+    whose = classes.max(axis=0)
+    same = bool(np.all((classes < 0) | (factors == factors.max(axis=0, where=classes >= 0, initial=0.0))))
+    for p, (a, b) in enumerate(pairs):
+        rows = np.flatnonzero((whose == a) | (whose == b))
         # scikit-learn's signs: the second class is positive if there are two, else the first.
-        sign = np.where(label[own] == pair[0], 1.0, -1.0) * (-1.0 if k == 2 else 1.0)
-        y, factor, mask = np.ones(len(K)), np.ones(len(K)), np.zeros(len(K), np.bool_)
-        y[rows[own]], factor[rows[own]], mask[rows[own]] = sign, weight[own], True
-        found = solve_c_path(K, y, mask, Cs, tol=tol, weight=factor)
-        if not found.solved.all():
-            raise RuntimeError("not solved within the engine's budget")
-        test[:, :, p], train[:, :, p] = found.decision[:, fold.test], found.decision[:, fold.train]
-    return [(test[c], train[c]) for c in range(len(Cs))]
+        y = np.where(whose[rows] == a, 1.0, -1.0) * (-1.0 if k == 2 else 1.0)
+        block = K if len(rows) == n else np.ascontiguousarray(K[np.ix_(rows, rows)])
+        masks = classes[:, rows] >= 0
+        if same:
+            weight = factors[:, rows].max(axis=0, where=masks, initial=0.0)
+            found = solve_folds(block, y, masks, Cs, tol=tol, weight=np.where(weight > 0, weight, 1.0))
+        else:
+            each = zip(masks, factors[:, rows], strict=True)
+            found = [solve_folds(block, y, mask[None], Cs, tol=tol, weight=w)[0] for mask, w in each]
+        for f, path in enumerate(found):
+            if not path.solved.all():
+                raise RuntimeError("not solved within the engine's budget")
+            if len(rows) == n:
+                out[f][:, :, p] = path.decision
+            else:
+                u = np.ascontiguousarray(path.u.T)
+                out[f][:, :, p] = (K[:, rows].astype(np.float64, copy=False) @ u).T - path.offset[:, None]
+    return out
 
 
 def _from_values(estimator: Any, values: Floats) -> dict[str, Callable[[], Any]]:

@@ -54,8 +54,9 @@ class Checkpoint:
         for line in lines[1:]:
             try:
                 entry = json.loads(line)
-                for node, result in zip(entry["nodes"], entry["results"], strict=True):
-                    found[int(entry["fold"]), int(node)] = result
+                for fold, results in zip(entry["folds"], entry["results"], strict=True):
+                    for node, result in zip(entry["nodes"], results, strict=True):
+                        found[int(fold), int(node)] = result
             except (ValueError, KeyError, TypeError):
                 break  # cut off
             whole += len(line) + 1
@@ -63,13 +64,12 @@ class Checkpoint:
             file.truncate(whole)
         return found
 
-    def add(self, chain: Chain, results: list[Result]) -> None:
+    def add(self, chain: Chain, results: list[list[Result]]) -> None:
         """Append the results of a chain."""
-        if any(result.get("fit_error") is not None for result in results):
+        if any(result.get("fit_error") is not None for of_fold in results for result in of_fold):
             return  # to be tried again
-        line = json.dumps(
-            {"fold": chain.fold, "nodes": list(chain.nodes), "results": results}, default=_plain
-        )
+        entry = {"folds": chain.folds, "nodes": chain.nodes, "results": results}
+        line = json.dumps(entry, default=_plain)
         with self.path.open("a") as file:
             file.write(line + "\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -34,7 +35,8 @@ class Fold:
     def kernel_of(self, estimator: Any, weight: Any = None) -> Kernel:
         """The kernel of an estimator with the numbers that the training rows give."""
         kept = np.arange(len(self.train)) if weight is None else np.flatnonzero(weight > 0)
-        kernel: Kernel = clone(estimator)._kernel_for(self._training_rows(estimator), kept)
+        # It notes the number on the estimator: on a copy, as folds may differ.
+        kernel: Kernel = copy.copy(estimator)._kernel_for(self._training_rows(estimator), kept)
         return kernel
 
     def _training_rows(self, estimator: Any) -> Any:

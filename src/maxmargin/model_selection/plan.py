@@ -61,9 +61,12 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
 
 
 def chains_of(
-    estimator: Any, candidates: Sequence[dict[str, Any]], parents: list[int], n_splits: int
+    estimator: Any, candidates: Sequence[dict[str, Any]], parents: list[int], n_splits: int, n_jobs: int = 1
 ) -> list[Chain]:
-    """One chain per tree and fold; those that share a kernel matrix follow each other."""
+    """Chains that share a kernel matrix follow each other; `n_jobs` are to be kept busy.
+
+    All folds of a hinge `SVC` are one chain, as they start from each other, if there are enough chains.
+    """
     children: dict[int, list[int]] = {}
     for node, parent in enumerate(parents):
         children.setdefault(parent, []).append(node)
@@ -78,7 +81,10 @@ def chains_of(
             stack += [(child, node) for child in reversed(children.get(node, []))]
         trees.append((tuple(order), tuple(links)))
     trees = [part for tree in trees for part in _one_preprocessing(tree, candidates, prefix)]
-    return [Chain(fold, nodes, links) for nodes, links in trees for fold in range(n_splits)]
+    _, last, _ = split_pipeline(estimator)
+    one_for_all = type(last).__name__ == "SVC" and len(trees) >= 2 * n_jobs
+    folds = [tuple(range(n_splits))] if one_for_all else [(k,) for k in range(n_splits)]
+    return [Chain(some, nodes, links) for nodes, links in trees for some in folds]
 
 
 def _one_preprocessing(tree: Any, candidates: Sequence[dict[str, Any]], prefix: str) -> list[Any]:

@@ -169,7 +169,7 @@ class SVMSearchCV(GridSearchCV):
             )
         candidates = list(ParameterGrid(self.param_grid))
         parents = parents_of(self.estimator, candidates, self.path)
-        chains = chains_of(self.estimator, candidates, parents, len(splits))
+        chains = chains_of(self.estimator, candidates, parents, len(splits), self._jobs())
         started = {
             (-1 if p not in c.nodes else p, n)
             for c in chains
@@ -210,7 +210,7 @@ class SVMSearchCV(GridSearchCV):
             )
             store = Checkpoint(self.checkpoint, mark)
             found.update(store.load())
-        pending = deque(c for c in chains if any((c.fold, node) not in found for node in c.nodes))
+        pending = deque(c for c in chains if any((k, node) not in found for k in c.folds for node in c.nodes))
         self.interrupted_ = False
         with ExitStack() as stack:
             interrupt = stack.enter_context(watch_interrupt())
@@ -219,7 +219,8 @@ class SVMSearchCV(GridSearchCV):
                 try:
                     for chain, results in self._results(X, y, task, list(pending)):
                         pending.remove(chain)
-                        found.update({(chain.fold, n): r for n, r in zip(chain.nodes, results, strict=True)})
+                        for fold, of_fold in zip(chain.folds, results, strict=True):
+                            found.update({(fold, n): r for n, r in zip(chain.nodes, of_fold, strict=True)})
                         if store is not None:
                             store.add(chain, results)
                         bar.update(found)
@@ -249,9 +250,9 @@ class SVMSearchCV(GridSearchCV):
 
     def _results(
         self, X: Any, y: Any, task: Task, chains: list[Chain]
-    ) -> Iterator[tuple[Chain, list[Result]]]:
+    ) -> Iterator[tuple[Chain, list[list[Result]]]]:
         """Chains and their results as they come."""
-        n_jobs = effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
+        n_jobs = self._jobs()
         if n_jobs == 1 or len(chains) <= 1:
             for chain in chains:
                 yield chain, run_chain(X, y, task, chain)
@@ -260,6 +261,9 @@ class SVMSearchCV(GridSearchCV):
             n_jobs=n_jobs, prefer="threads", pre_dispatch=self.pre_dispatch, return_as="generator_unordered"
         )
         yield from parallel(delayed(_tagged)(X, y, task, chain) for chain in chains)
+
+    def _jobs(self) -> int:
+        return int(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
 
     def _in_order(self, found: dict[tuple[int, int], Result], n: int, scorers: Any) -> list[Result]:
         """Results as scikit-learn orders them; NaN for what was not trained."""
@@ -319,7 +323,7 @@ def _mean_of_what_is_there(results: dict[str, Any]) -> None:
             results[f"rank_test_{metric}"] = rank.astype(np.int32)
 
 
-def _tagged(X: Any, y: Any, task: Task, chain: Chain) -> tuple[Chain, list[Result]]:
+def _tagged(X: Any, y: Any, task: Task, chain: Chain) -> tuple[Chain, list[list[Result]]]:
     return chain, run_chain(X, y, task, chain)
 
 
