@@ -44,8 +44,22 @@ _CLIPS = 6
 _STEPS_PER_VARIABLE, _FEWEST_STEPS = 3, 1000
 # Share of the free variables that may be at a bound for the multipliers to be kept when C grows.
 _KEEP = 0.1
+OPTS = np.array([0.2, 1, 1, 0.3, 3.0, 1.0, 10, 0.1, 0.1, 0.5, 0.5, 256, 1])
 # Rounds per node.
 _ROUNDS = 2000
+
+
+from numba.extending import intrinsic  # PROFILE
+from numba import types  # PROFILE
+from llvmlite import ir  # PROFILE
+
+
+@intrinsic  # PROFILE
+def tick(typingctx):  # PROFILE
+    def codegen(context, builder, signature, args):  # PROFILE
+        fn = builder.module.declare_intrinsic("llvm.readcyclecounter", [], ir.FunctionType(ir.IntType(64), []))  # PROFILE
+        return builder.call(fn, [])  # PROFILE
+    return types.int64(), codegen  # PROFILE
 
 
 class PathResult(NamedTuple):
@@ -75,8 +89,17 @@ class PathResult(NamedTuple):
     solved: NDArray[np.bool_]
 
 
+@compiled()
+def _fetch(K, slots, block, valid, size, i):  # type: ignore[no-untyped-def]
+    """Fill row i of the block: its variable's kernel values with the others."""
+    row, line = K[slots[i]], block[i]
+    for k in range(size):
+        line[k] = row[slots[k]]
+    valid[i] = True
+
+
 @compiled(fastmath=REORDER)
-def _pair_steps(Q, diag, size, u, lo, hi, g, tol, max_steps, up, down):  # type: ignore[no-untyped-def]
+def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up, down):  # type: ignore[no-untyped-def]
     """Second-order SMO on Q[:size, :size], changing u; returns the number of steps.
 
     up / down hold the gradient, or +-big where the variable cannot rise / fall. The index of a maximum rides in
@@ -97,6 +120,8 @@ def _pair_steps(Q, diag, size, u, lo, hi, g, tol, max_steps, up, down):  # type:
             i = t
     steps = 0
     while steps < max_steps and high - low >= tol:
+        if not valid[i]:
+            _fetch(K, slots, Q, valid, size, i)
         row_i = Q[i]
         diag_i = diag[i]
         best, j = zero, 0
@@ -111,6 +136,8 @@ def _pair_steps(Q, diag, size, u, lo, hi, g, tol, max_steps, up, down):  # type:
             if best_here > best:
                 best = best_here
                 j = start + index_in(best_here)
+        if not valid[j]:
+            _fetch(K, slots, Q, valid, size, j)
         row_j = Q[j]
         g_j = down[j]
         curvature = max(np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j]), np.float64(tau))
@@ -157,49 +184,46 @@ def _pair_steps(Q, diag, size, u, lo, hi, g, tol, max_steps, up, down):  # type:
 
 
 @compiled(fastmath=REORDER)
-def _solve_two(R, size, a, b):  # type: ignore[no-untyped-def]
-    """``a, b = (R R')^-1 a, (R R')^-1 b`` in place, for lower triangular R by rows."""
-    zero = R.dtype.type(0.0)
+def _solve_rows(R, size, X, count):  # type: ignore[no-untyped-def]
+    """Every row x of X[:count], an even number, becomes ``(R R')^-1 x``, for lower triangular R by rows."""
+    zero, one = R.dtype.type(0.0), R.dtype.type(1.0)
     for i in range(size):
         row = R[i]
-        s, t = zero, zero
-        for k in range(i):
-            s += row[k] * a[k]
-            t += row[k] * b[k]
-        a[i] = (a[i] - s) / row[i]
-        b[i] = (b[i] - t) / row[i]
+        inverse = one / row[i]
+        for r in range(0, count, 2):
+            x, z = X[r], X[r + 1]
+            s, t = zero, zero
+            for k in range(i):
+                s += row[k] * x[k]
+                t += row[k] * z[k]
+            x[i] = (x[i] - s) * inverse
+            z[i] = (z[i] - t) * inverse
     for i in range(size - 1, -1, -1):
         row = R[i]
-        x, z = a[i] / row[i], b[i] / row[i]
-        a[i], b[i] = x, z
-        for k in range(i):
-            a[k] -= x * row[k]
-            b[k] -= z * row[k]
+        inverse = one / row[i]
+        for r in range(0, count, 2):
+            x, z = X[r], X[r + 1]
+            s, t = x[i] * inverse, z[i] * inverse
+            x[i], z[i] = s, t
+            for k in range(i):
+                x[k] -= s * row[k]
+                z[k] -= t * row[k]
 
 
 @compiled()
-def _factor(A, rest, m, ridge):  # type: ignore[no-untyped-def]
-    """Cholesky factor of A[rest, rest] with a ridge, which is raised until there is one; the ridge, or -1."""
-    B = np.empty((m, m), A.dtype)
-    mean = 0.0
+def _factor(A, ridge):  # type: ignore[no-untyped-def]
+    """Cholesky factor of A with a ridge, which is raised until there is one; the ridge, or -1. A is changed."""
+    m = len(A)
+    diagonal, mean = np.empty(m), 0.0
     for i in range(m):
-        mean += abs(A[rest[i], rest[i]])
-    mean = max(mean / m, 1e-300)
-    R = B
-    for attempt in range(12):
+        diagonal[i] = A[i, i]
+        mean += abs(diagonal[i]) / m
+    R = A
+    for _ in range(14):
         for i in range(m):
-            source, line = A[rest[i]], B[i]
-            if m == len(A):
-                for k in range(i + 1):
-                    line[k] = source[k]
-            else:
-                for k in range(i + 1):
-                    line[k] = source[rest[k]]
-            for k in range(i + 1, m):
-                line[k] = 0
-            line[i] += ridge * mean
+            A[i, i] = diagonal[i] + ridge * mean
         try:
-            R = np.linalg.cholesky(B)
+            R = np.linalg.cholesky(A)
             return R, ridge
         except Exception:
             ridge *= 4.0
@@ -207,76 +231,132 @@ def _factor(A, rest, m, ridge):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def _direction(A, size, g, below, above, ridge, d):  # type: ignore[no-untyped-def]
-    """Newton step d in the box for the gradient g, with sum zero; returns its length and the ridge.
+def _direction(A, R, size, g, below, above, d, widen):  # type: ignore[no-untyped-def]
+    r"""The minimum in the box of the quadratic with gradient g and matrix A = R R', as far as it can be had.
 
-    The length is the lowest point on the way to d, at most 1; 0 if d does not descend.
+    With :math:`w = A^{-1}g` and :math:`v = A^{-1}e` the step is :math:`\lambda v - w`. It is taken a little
+    beyond the first bound; the variables that meet theirs are fixed there and taken out of the inverse, which
+    is kept in product form: :math:`A^{-1} - \sum_p c_p c_p^\top`. Columns of the inverse are solved for some
+    at a time, for those variables that will meet their bounds next.
     """
-    rest = np.arange(size)
-    m = size
-    fixed = np.zeros(size, np.bool_)
-    right = g.copy()
-    fixed_sum = 0.0
-    a, b = np.empty(size, A.dtype), np.empty(size, A.dtype)
-    for r in range(_CLIPS + 1):
-        if m < 2:
-            return 0.0, ridge
-        R, found = _factor(A, rest, m, ridge)
-        if found < 0:
-            return 0.0, ridge
-        ridge = found
-        for i in range(m):
-            a[i], b[i] = right[rest[i]], 1
-        _solve_two(R, m, a, b)
-        sum_a, sum_b = 0.0, 0.0
-        for i in range(m):
-            sum_a += np.float64(a[i])
-            sum_b += np.float64(b[i])
-        level = (sum_a - fixed_sum) / sum_b
-        left = 0
-        for i in range(m):
-            k = rest[i]
-            d[k] = level * np.float64(b[i]) - np.float64(a[i])
-            if (d[k] < below[k] or d[k] > above[k]) and r < _CLIPS:
-                d[k] = below[k] if d[k] < below[k] else above[k]
-                fixed[k] = True
-                fixed_sum += d[k]
-                if d[k] != 0:
-                    x, column = d[k], A[k]
-                    for t in range(size):
-                        right[t] += x * column[t]
-            else:
-                rest[left] = k
-                left += 1
-        if left == m:
+    batch, most = 16, min(size, 512)
+    w, v, p, reach, column = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size, R.dtype)
+    active = np.ones(size)
+    X = np.empty((2, size), R.dtype)
+    for i in range(size):
+        X[0, i], X[1, i] = g[i], 1
+        d[i] = 0.0
+    _solve_rows(R, size, X, 2)
+    for i in range(size):
+        w[i], v[i] = X[0, i], X[1, i]
+    where = np.full(size, -1)
+    columns = np.empty((most + batch, size), R.dtype)
+    parts = np.empty((most, size), R.dtype)
+    group = np.empty(batch, np.int64)
+    known, removed, left = 0, 0, size
+    while left > 1:
+        sum_w, sum_v, total = 0.0, 0.0, 0.0
+        for i in range(size):
+            sum_w += w[i]
+            sum_v += v[i]
+            total += d[i]
+        level = (sum_w - total) / sum_v
+        length = 1.0
+        for i in range(size):
+            x = (level * v[i] - w[i]) * active[i]
+            p[i] = x
+            room = (above[i] if x > 0 else below[i]) - d[i]
+            t = room / x if x != 0 else _BIG
+            reach[i] = t
+            length = fmin(length, t)
+        length = max(length, 0.0)
+        count = 0
+        if length < 1.0:
+            length = min(1.0, max(length, widen * length))
+            for i in range(size):
+                if reach[i] <= length and active[i] > 0:
+                    if count == batch:  # no further than these
+                        worst = 0
+                        for k in range(1, batch):
+                            if reach[group[k]] > reach[group[worst]]:
+                                worst = k
+                        if reach[group[worst]] > reach[i]:
+                            group[worst] = i
+                    else:
+                        group[count] = i
+                        count += 1
+            if count == batch:
+                length = 0.0
+                for k in range(batch):
+                    length = max(length, reach[group[k]])
+        for i in range(size):
+            x = d[i] + length * p[i]
+            x = fmin(fmax(x, below[i]), above[i])
+            w[i] += (x - d[i]) * active[i]
+            d[i] = x if active[i] > 0 else d[i]
+        if count == 0:
             break
-        m = left
-    reach = 1.0
-    for k in range(size):
-        if d[k] > above[k]:
-            reach = min(reach, above[k] / d[k])
-        elif d[k] < below[k]:
-            reach = min(reach, below[k] / d[k])
-    # Along d the objective is a parabola.
-    slope, curvature = 0.0, 0.0
-    for k in range(size):
-        slope += g[k] * d[k]
-        if d[k] != 0:
-            s = 0.0
-            row = A[k]
-            for t in range(size):
-                s += d[t] * row[t]
-            curvature += s * d[k]
-    if not slope < 0:
-        return 0.0, ridge
-    if curvature > 0:
-        reach = min(reach, -slope / curvature)
-    return reach, ridge
+        stuck = False
+        for member in range(count):
+            first = group[member]
+            end = above[first] if p[first] > 0 else below[first]
+            w[first] += end - d[first]
+            d[first] = end
+        for member in range(count):
+            first = group[member]
+            if removed >= most:
+                stuck = True
+                break
+            if where[first] < 0:
+                if known + batch > len(columns):
+                    stuck = True
+                    break
+                X = columns[known : known + batch]
+                X[:] = 0
+                k = first
+                for r in range(batch):
+                    X[r, k] = 1
+                    where[k] = known + r
+                    k = -1
+                    nearest = 0.5 * _BIG
+                    for i in range(size):
+                        if where[i] < 0 and reach[i] < nearest and active[i] > 0:
+                            nearest, k = reach[i], i
+                    if k < 0:
+                        break
+                _solve_rows(R, size, X, batch)
+                known += batch
+            source = columns[where[first]]
+            for i in range(size):
+                column[i] = source[i]
+            for k in range(removed):
+                part = parts[k]
+                y = part[first]
+                for i in range(size):
+                    column[i] -= y * part[i]
+            pivot = np.float64(column[first])
+            if not pivot > 1e-6:
+                stuck = True
+                break
+            part = parts[removed]
+            scale = R.dtype.type(1.0 / np.sqrt(pivot))
+            x, z = w[first] / pivot, v[first] / pivot
+            for i in range(size):
+                part[i] = column[i] * scale
+                w[i] -= x * column[i]
+                v[i] -= z * column[i]
+            active[first], w[first], v[first] = 0.0, 0.0, 0.0
+            removed += 1
+            left -= 1
+        if stuck:
+            break
+    return removed
 
 
 @compiled()
-def _newton(K, u, g, lo, hi, members, size, ridge):  # type: ignore[no-untyped-def]
-    """A Newton step on some variables; returns its length and the ridge."""
+def _newton(K, u, g, lo, hi, members, size, ridge, stats, opts):  # type: ignore[no-untyped-def]
+    """A Newton step on some variables; returns how many met their bounds (-1: no step) and the ridge."""
+    t0 = tick()  # PROFILE
     A = np.empty((size, size), K.dtype)
     gradient, below, above, d = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for i in range(size):
@@ -285,20 +365,25 @@ def _newton(K, u, g, lo, hi, members, size, ridge):  # type: ignore[no-untyped-d
         for j in range(size):
             line[j] = row[members[j]]
         gradient[i], below[i], above[i] = g[k], lo[k] - u[k], hi[k] - u[k]
-    length, ridge = _direction(A, size, gradient, below, above, ridge, d)
-    if length <= 0:
-        return 0.0, ridge
+    t1 = tick()  # PROFILE
+    R, found = _factor(A, ridge)
+    t2 = tick()  # PROFILE
+    if found < 0:
+        return -1, ridge
+    removed = _direction(A, R, size, gradient, below, above, d, opts[5])
+    t3 = tick()  # PROFILE
     moved = 0
     slots = np.empty(size, np.int64)
     for i in range(size):
         k = members[i]
-        x = length * d[i]
+        x = d[i]
         if x != 0:
             u[k] = lo[k] if x <= below[i] else (hi[k] if x >= above[i] else u[k] + x)
             slots[moved], d[moved] = k, x
             moved += 1
     add_rows(g, K, slots[:moved], d[:moved], 0, K.shape[1])
-    return length, ridge
+    stats[9] += t1 - t0; stats[10] += t2 - t1; stats[11] += t3 - t2  # PROFILE
+    return removed, found
 
 
 @compiled(fastmath=REORDER)
@@ -315,7 +400,7 @@ def _survey(u, g, lo, hi):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-def]
+def _select(u, g, lo, hi, low, high, most, members, opts):  # type: ignore[no-untyped-def]
     """The free variables and the worst violators at a bound, at most about `most`; returns their number.
 
     Among too many violators a histogram of the violations finds the worst, on either side apart.
@@ -341,7 +426,7 @@ def _select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-
             b = min(int((high - g[t]) * scale), bins - 1)
             counts[1, b] += 1
             code[t] = 1 + bins + b
-    room = min(most - size, 256 + size // 2)
+    room = min(most - size, int(opts[11] + opts[10] * size))
     total = counts.sum(axis=1)
     share = np.empty(2, np.int64)
     share[0] = min(total[0], max(room // 2, room - total[1]))
@@ -368,7 +453,7 @@ def _select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-
 
 
 @compiled()
-def _gather(K, block, place, slots, size, members, wanted):  # type: ignore[no-untyped-def]
+def _gather(K, block, valid, place, slots, size, members, wanted):  # type: ignore[no-untyped-def]
     """Let slots[:size] hold the members, block their kernel values; returns the new size.
 
     Others stay where they are, unless they are many or in the way: only rows of newcomers are read.
@@ -394,9 +479,11 @@ def _gather(K, block, place, slots, size, members, wanted):  # type: ignore[no-u
             else:
                 place[slots[s]] = -1
         for a in range(top):
-            source, line = block[stay[a]], block[a]
-            for b in range(top):
-                line[b] = source[stay[b]]
+            valid[a] = valid[stay[a]]
+            if valid[a]:
+                source, line = block[stay[a]], block[a]
+                for b in range(top):
+                    line[b] = source[stay[b]]
             slots[a] = slots[stay[a]]
             place[slots[a]] = a
         size = top
@@ -418,14 +505,13 @@ def _gather(K, block, place, slots, size, members, wanted):  # type: ignore[no-u
         place[fresh[i]] = s
         at[i] = s
     for i in range(n_new):
-        row, line = K[fresh[i]], block[at[i]]
-        for b in range(size):
-            line[b] = row[slots[b]]
+        valid[at[i]] = False
     if n_new > 0:
         for b in range(size):
-            line, k = block[b], slots[b]
-            for i in range(n_new):
-                line[at[i]] = block[at[i], b]
+            if valid[b]:
+                row, line = K[slots[b]], block[b]
+                for i in range(n_new):
+                    line[at[i]] = row[fresh[i]]
     return size
 
 
@@ -467,7 +553,7 @@ def _apply(K, g, change, slots, coef):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _solve_node(  # type: ignore[no-untyped-def]
-    K, diag, u, g, lo, hi, tol, budget, newton_first, block, place, slots, held, ridge, stats
+    K, diag, u, g, lo, hi, tol, budget, newton_first, block, valid, place, slots, held, ridge, stats, opts
 ):
     """Bring (u, g) to a violation of at most tol; returns offset, violation and the number of pair steps.
 
@@ -480,6 +566,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
     g_w, diag_w = np.empty(width, K.dtype), np.zeros(width, K.dtype)
     up, down = np.empty(width, K.dtype), np.empty(width, K.dtype)
     change, moved = np.empty(n), np.empty(n, np.int64)
+    always = np.ones(n, np.bool_)
     steps, spent, stalled = 0, 0.0, 0
     want_newton = newton_first
     last = np.inf
@@ -494,42 +581,48 @@ def _solve_node(  # type: ignore[no-untyped-def]
             slack = 0.25 * tol
             for t in range(n):
                 rises, falls = u[t] < hi[t], u[t] > lo[t]
-                if (rises and falls) or (rises and g[t] < middle - slack) or (falls and g[t] > middle + slack):
+                if (rises and falls) or opts[0] >= 0 and (rises and g[t] < middle - slack or falls and g[t] > middle + slack):
                     members[size] = t
                     size += 1
-            if 2 <= size <= _NEWTON and size <= 2 * free + 200:
-                length, ridge[0] = _newton(K, u, g, lo, hi, members, size, ridge[0])
+            if 2 <= size <= _NEWTON and size <= (1 + opts[0]) * free + opts[6]:
+                t0 = tick()  # PROFILE
+                removed, ridge[0] = _newton(K, u, g, lo, hi, members, size, ridge[0], stats, opts)
                 stats[1] += 1
+                stats[4] += tick() - t0  # PROFILE
+                stats[3] += size  # PROFILE
                 spent = 0.0
-                if length > 0:
-                    want_newton = length > 0.5 and high - low < 0.7 * last
+                if removed >= 0:
+                    stats[2] += removed
+                    want_newton = opts[1] > 0 and high - low < 0.7 * last
                     last = high - low
-                    stats[2] += 1
                     continue
         last = high - low
-        inner = max(0.5 * tol, 0.1 * (high - low))
+        t0 = tick()  # PROFILE
+        inner = max(0.5 * tol, opts[7] * (high - low))
         direct = free > 0.75 * _BLOCK
         wanted = 0
         if not direct:
-            wanted = _select(u, g, lo, hi, low, high, _BLOCK, members)
-            direct = 2 * wanted > n
+            wanted = _select(u, g, lo, hi, low, high, _BLOCK, members, opts)
+            direct = wanted > opts[9] * n
         if direct:  # most rows matter: on the matrix itself
             size = n
             for t in range(n):
                 x[t], x0[t], lo_w[t], hi_w[t] = u[t], u[t], lo[t], hi[t]
                 g_w[t], diag_w[t] = g[t] - middle, diag[t]
-            Q = K
+            Q, ready = K, always
         else:
-            size = _gather(K, block, place, slots, held[0], members, wanted)
+            size = _gather(K, block, valid, place, slots, held[0], members, wanted)
             held[0] = size
             for i in range(size):
                 t = slots[i]
                 x[i], x0[i], lo_w[i], hi_w[i] = u[t], u[t], lo[t], hi[t]
                 g_w[i], diag_w[i] = g[t] - middle, diag[t]
-            Q = block
-        most = min(max(_STEPS_PER_VARIABLE * min(size, _BLOCK), _FEWEST_STEPS), budget - steps)
-        taken = _pair_steps(Q, diag_w, size, x, lo_w, hi_w, g_w, K.dtype.type(inner), most, up, down)
+            Q, ready = block, valid
+        most = min(max(int(opts[4] * min(size, _BLOCK)), _FEWEST_STEPS), budget - steps)
+        t1 = tick()  # PROFILE
+        taken = _pair_steps(K, slots, Q, ready, diag_w, size, x, lo_w, hi_w, g_w, K.dtype.type(inner), most, up, down)
         steps += taken
+        t2 = tick()  # PROFILE
         stats[0] += 1
         spent += taken * (size * 0.4e-3 + 0.1)
         count, free = 0, 0
@@ -542,20 +635,22 @@ def _solve_node(  # type: ignore[no-untyped-def]
             if x[i] > lo_w[i] and x[i] < hi_w[i]:
                 free += 1
         add_rows(g, K, moved[:count], change[:count], 0, n)
+        stats[5] += t1 - t0; stats[6] += t2 - t1; stats[7] += tick() - t2  # PROFILE
         stalled = stalled + 1 if count == 0 else 0
-        want_newton = count == 0 or spent > 0.3 * (free**3 / 3e4 + free**2 * 5e-3 + 0.1 * n)
+        want_newton = count == 0 or spent > opts[3] * (free**3 / 3e4 + free**2 * 5e-3 + opts[8] * n)
     low, high, total, free = _survey(u, g, lo, hi)
     return 0.5 * (low + high), high - low, steps
 
 
 @compiled()
 def _paths(  # type: ignore[no-untyped-def]
-    K, diag, y, trains, Cs, weight, tol, max_steps, start, decision, us, offset, violation, steps, solved, stats
+    K, diag, y, trains, Cs, weight, tol, max_steps, start, decision, us, offset, violation, steps, solved, stats, opts
 ):
     """All C of all folds, one after the other. `start` is that of the first fold at the least C."""
     n, n_C = len(y), len(Cs)
     limit = min(n, _BLOCK)
     block = np.zeros((limit, limit), K.dtype)
+    valid = np.zeros(limit, np.bool_)
     place, slots = np.full(n, -1), np.full(limit, -1)
     held, ridge = np.zeros(1, np.int64), np.full(1, 1e-7 if K.itemsize == 4 else 1e-15)
     u, g, lo, hi = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
@@ -584,7 +679,7 @@ def _paths(  # type: ignore[no-untyped-def]
                         full = abs(v) == C * weight[t]
                         bounded_there += full
                         free_there += not full
-                from_fold = bounded_there > free_there or c == 0
+                from_fold = bounded_there > opts[12] * free_there or c == 0
             ratio = C / C_before if c > 0 else 1.0
             for t in range(n):
                 at_hi, at_lo = u[t] == hi[t], u[t] == lo[t]
@@ -593,6 +688,7 @@ def _paths(  # type: ignore[no-untyped-def]
                 if c > 0 and not from_fold and not keep:
                     g[t] = ratio * (g[t] + y[t]) - y[t]
                     u[t] = hi[t] if at_hi else (lo[t] if at_lo else ratio * u[t])
+            t0 = tick()  # PROFILE
             if from_fold:
                 before, scores, level = us[f - 1, c], decision[f - 1, c], offset[f - 1, c]
                 for t in range(n):
@@ -610,11 +706,12 @@ def _paths(  # type: ignore[no-untyped-def]
                     g[t] = -y[t]
                 _balance(u, g, lo, hi, 0.0, change)
                 _apply(K, g, u, rows, coef)
+            stats[8] += tick() - t0  # PROFILE
             if same:
                 offset[f, c], violation[f, c], steps[f, c] = offset[f, c - 1], violation[f, c - 1], 0
             else:
                 offset[f, c], violation[f, c], steps[f, c] = _solve_node(
-                    K, diag, u, g, lo, hi, tol, budget, from_fold, block, place, slots, held, ridge, stats
+                    K, diag, u, g, lo, hi, tol, budget, opts[2] > 0 and from_fold, block, valid, place, slots, held, ridge, stats, opts
                 )
                 budget -= steps[f, c]
             solved[f, c] = violation[f, c] <= tol
@@ -638,12 +735,12 @@ def solve_folds(
     steps, solved = np.empty(shape, np.int64), np.empty(shape, np.bool_)
     w = np.ones(n) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
     start = np.zeros(n) if warm is None else np.ascontiguousarray(warm, dtype=np.float64)
-    stats = np.zeros(8, np.int64)
+    stats = np.zeros(12, np.int64)
     _paths(K, K.diagonal().copy(), y, trains, np.asarray(Cs, float), w, tol, max_steps, start, decision, us, offset,
-           violation, steps, solved, stats)
+           violation, steps, solved, stats, OPTS)
     solve_folds.stats += stats
     return [PathResult(decision[f], us[f], offset[f], violation[f], steps[f], solved[f]) for f in range(len(trains))]
-solve_folds.stats = np.zeros(8, np.int64)
+solve_folds.stats = np.zeros(12, np.int64)
 
 
 @compiled(fastmath=IN_ORDER)
