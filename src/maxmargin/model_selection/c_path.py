@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 _BIG = 1e30
 # Largest block that pair steps gather.
-_BLOCK = 1536
+_BLOCK = 2048
 # Largest number of variables of a Newton step.
 _NEWTON = 3000
 # Rounds of a Newton step in which variables beyond their bounds are put there.
@@ -44,7 +44,7 @@ _CLIPS = 6
 _STEPS_PER_VARIABLE, _FEWEST_STEPS = 3, 1000
 # Share of the free variables that may be at a bound for the multipliers to be kept when C grows.
 _KEEP = 0.1
-OPTS = np.array([0.2, 1, 1, 0.3, 3.0, 1.0, 10, 0.1, 0.1, 0.5, 0.5, 256, 1])
+OPTS = np.array([0.2, 1, 1, 0.3, 3.0, 1.0, 10, 0.1, 0.1, 0.65, 0.5, 256, 1000, 300])
 # Rounds per node.
 _ROUNDS = 2000
 
@@ -577,14 +577,17 @@ def _solve_node(  # type: ignore[no-untyped-def]
         middle = total / free if free > 0 else 0.5 * (low + high)
         if want_newton:
             want_newton = False
-            size = 0
             slack = 0.25 * tol
-            for t in range(n):
-                rises, falls = u[t] < hi[t], u[t] > lo[t]
-                if (rises and falls) or opts[0] >= 0 and (rises and g[t] < middle - slack or falls and g[t] > middle + slack):
-                    members[size] = t
-                    size += 1
-            if 2 <= size <= _NEWTON and size <= (1 + opts[0]) * free + opts[6]:
+            size = n
+            while size > (1 + opts[0]) * free + opts[6] and slack < _BIG:
+                size = 0
+                for t in range(n):
+                    rises, falls = u[t] < hi[t], u[t] > lo[t]
+                    if (rises and (falls or g[t] < middle - slack)) or (falls and g[t] > middle + slack):
+                        members[size] = t
+                        size += 1
+                slack *= 2.0
+            if 2 <= size <= _NEWTON:
                 t0 = tick()  # PROFILE
                 removed, ridge[0] = _newton(K, u, g, lo, hi, members, size, ridge[0], stats, opts)
                 stats[1] += 1
@@ -599,7 +602,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
         last = high - low
         t0 = tick()  # PROFILE
         inner = max(0.5 * tol, opts[7] * (high - low))
-        direct = free > 0.75 * _BLOCK
+        direct = free > 0.9 * _BLOCK
         wanted = 0
         if not direct:
             wanted = _select(u, g, lo, hi, low, high, _BLOCK, members, opts)
@@ -618,7 +621,8 @@ def _solve_node(  # type: ignore[no-untyped-def]
                 x[i], x0[i], lo_w[i], hi_w[i] = u[t], u[t], lo[t], hi[t]
                 g_w[i], diag_w[i] = g[t] - middle, diag[t]
             Q, ready = block, valid
-        most = min(max(int(opts[4] * min(size, _BLOCK)), _FEWEST_STEPS), budget - steps)
+        cost = free**3 / 3e4 + free**2 * 5e-3 + opts[8] * n
+        most = int(min(max(opts[4] * cost / (size * 0.4e-3 + 0.1), opts[13]), 4.0 * size, budget - steps))
         t1 = tick()  # PROFILE
         taken = _pair_steps(K, slots, Q, ready, diag_w, size, x, lo_w, hi_w, g_w, K.dtype.type(inner), most, up, down)
         steps += taken
