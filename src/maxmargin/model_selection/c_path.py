@@ -29,37 +29,34 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import INDEX_BITS, IN_ORDER, REORDER, add_rows, compiled, exp2, fmax, fmin, index_in, with_index
+from maxmargin._jit import (
+    IN_ORDER,
+    INDEX_BITS,
+    REORDER,
+    add_rows,
+    compiled,
+    exp2,
+    fmax,
+    fmin,
+    index_in,
+    with_index,
+)
 
 Floats = NDArray[np.float64]
 
 _BIG = 1e30
-# Largest block that pair steps gather.
-_BLOCK = 2048
-# Largest number of variables of a Newton step.
-_NEWTON = 3000
-# Rounds of a Newton step in which variables beyond their bounds are put there.
-_CLIPS = 6
-# Pair steps of a round per variable of the block, and at least.
-_STEPS_PER_VARIABLE, _FEWEST_STEPS = 3, 1000
-# Share of the free variables that may be at a bound for the multipliers to be kept when C grows.
-_KEEP = 0.1
-OPTS = np.array([0.2, 1, 1, 0.3, 3.0, 1.0, 10, 0.1, 0.1, 0.65, 0.5, 256, 1000, 300])
+# Largest block that pair steps gather, and violators at a bound that it takes in, besides half as many as
+# there are free variables.
+_BLOCK, _FEWEST_VIOLATORS = 2048, 256
+# Largest number of variables of a Newton step; up to how many free ones it takes place among many violators.
+_NEWTON, _SMALL = 3000, 1000
+# Fewest pair steps that a round may take.
+_FEWEST_STEPS = 300
+# Variables at a bound per free one below which the multipliers are kept when C grows, and above which the fold
+# before is the better start.
+_KEEP, _FROM_FOLD = 0.1, 30.0
 # Rounds per node.
-_ROUNDS = 2000
-
-
-from numba.extending import intrinsic  # PROFILE
-from numba import types  # PROFILE
-from llvmlite import ir  # PROFILE
-
-
-@intrinsic  # PROFILE
-def tick(typingctx):  # PROFILE
-    def codegen(context, builder, signature, args):  # PROFILE
-        fn = builder.module.declare_intrinsic("llvm.readcyclecounter", [], ir.FunctionType(ir.IntType(64), []))  # PROFILE
-        return builder.call(fn, [])  # PROFILE
-    return types.int64(), codegen  # PROFILE
+_ROUNDS = 1000
 
 
 class PathResult(NamedTuple):
@@ -99,7 +96,7 @@ def _fetch(K, slots, block, valid, size, i):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up, down):  # type: ignore[no-untyped-def]
+def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up, down, tau):  # type: ignore[no-untyped-def]
     """Second-order SMO on Q[:size, :size], changing u; returns the number of steps.
 
     up / down hold the gradient, or +-big where the variable cannot rise / fall. The index of a maximum rides in
@@ -107,7 +104,6 @@ def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up
     """
     big = g.dtype.type(_BIG)
     zero, two = g.dtype.type(0.0), g.dtype.type(2.0)
-    tau = g.dtype.type(1e-6 if g.itemsize == 4 else 1e-12)
     chunk = 1 << INDEX_BITS
     low, high = big, -big
     i = 0
@@ -140,7 +136,9 @@ def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up
             _fetch(K, slots, Q, valid, size, j)
         row_j = Q[j]
         g_j = down[j]
-        curvature = max(np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j]), np.float64(tau))
+        curvature = max(
+            np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j]), np.float64(tau)
+        )
         room_i, room_j = hi[i] - u[i], u[j] - lo[j]
         d = min(np.float64(g_j - low) / curvature, min(room_i, room_j))
         before_i, before_j = u[i], u[j]
@@ -231,16 +229,18 @@ def _factor(A, ridge):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def _direction(A, R, size, g, below, above, d, widen):  # type: ignore[no-untyped-def]
-    r"""The minimum in the box of the quadratic with gradient g and matrix A = R R', as far as it can be had.
+def _direction(R, size, g, below, above, d, small):  # type: ignore[no-untyped-def]
+    r"""The minimum d in the box, with sum zero, of the quadratic with gradient g and matrix A = R R'.
 
-    With :math:`w = A^{-1}g` and :math:`v = A^{-1}e` the step is :math:`\lambda v - w`. It is taken a little
-    beyond the first bound; the variables that meet theirs are fixed there and taken out of the inverse, which
-    is kept in product form: :math:`A^{-1} - \sum_p c_p c_p^\top`. Columns of the inverse are solved for some
-    at a time, for those variables that will meet their bounds next.
+    With :math:`w = A^{-1}g` and :math:`v = A^{-1}e` the step is :math:`\lambda v - w`. It is taken as far as the
+    first bound; that variable is fixed there and taken out of the inverse, which is kept in product form:
+    :math:`A^{-1} - \sum_p c_p c_p^\top`. Columns of the inverse are solved for some at a time, for those
+    variables that are going to meet their bounds next. One at a time, for what lies beyond its bound in the
+    first step need not do so in the last. It ends early where a pivot gets too `small`.
     """
     batch, most = 16, min(size, 512)
-    w, v, p, reach, column = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size, R.dtype)
+    w, v, p, reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    column = np.empty(size, R.dtype)
     active = np.ones(size)
     X = np.empty((2, size), R.dtype)
     for i in range(size):
@@ -252,111 +252,96 @@ def _direction(A, R, size, g, below, above, d, widen):  # type: ignore[no-untype
     where = np.full(size, -1)
     columns = np.empty((most + batch, size), R.dtype)
     parts = np.empty((most, size), R.dtype)
-    group = np.empty(batch, np.int64)
-    known, removed, left = 0, 0, size
-    while left > 1:
+    known = 0
+    for removed in range(size - 1):
         sum_w, sum_v, total = 0.0, 0.0, 0.0
         for i in range(size):
             sum_w += w[i]
             sum_v += v[i]
             total += d[i]
-        level = (sum_w - total) / sum_v
+        level = (sum_w - total) / sum_v  # total is zero but for rounding
         length = 1.0
         for i in range(size):
             x = (level * v[i] - w[i]) * active[i]
             p[i] = x
             room = (above[i] if x > 0 else below[i]) - d[i]
-            t = room / x if x != 0 else _BIG
-            reach[i] = t
-            length = fmin(length, t)
+            reach[i] = room / x if x != 0 else _BIG
+            length = fmin(length, reach[i])
         length = max(length, 0.0)
-        count = 0
-        if length < 1.0:
-            length = min(1.0, max(length, widen * length))
-            for i in range(size):
-                if reach[i] <= length and active[i] > 0:
-                    if count == batch:  # no further than these
-                        worst = 0
-                        for k in range(1, batch):
-                            if reach[group[k]] > reach[group[worst]]:
-                                worst = k
-                        if reach[group[worst]] > reach[i]:
-                            group[worst] = i
-                    else:
-                        group[count] = i
-                        count += 1
-            if count == batch:
-                length = 0.0
-                for k in range(batch):
-                    length = max(length, reach[group[k]])
+        first = -1
         for i in range(size):
-            x = d[i] + length * p[i]
-            x = fmin(fmax(x, below[i]), above[i])
+            if reach[i] <= length and length < 1.0:
+                first = i
+                break
+        for i in range(size):
+            x = fmin(fmax(d[i] + length * p[i], below[i]), above[i])
             w[i] += (x - d[i]) * active[i]
-            d[i] = x if active[i] > 0 else d[i]
-        if count == 0:
+            d[i] = x
+        if first < 0:
             break
-        stuck = False
-        for member in range(count):
-            first = group[member]
-            end = above[first] if p[first] > 0 else below[first]
-            w[first] += end - d[first]
-            d[first] = end
-        for member in range(count):
-            first = group[member]
-            if removed >= most:
-                stuck = True
+        end = above[first] if p[first] > 0 else below[first]
+        w[first] += end - d[first]
+        d[first] = end
+        if removed >= most:
+            break
+        if where[first] < 0:
+            if known + batch > len(columns):
                 break
-            if where[first] < 0:
-                if known + batch > len(columns):
-                    stuck = True
-                    break
-                X = columns[known : known + batch]
-                X[:] = 0
-                k = first
-                for r in range(batch):
-                    X[r, k] = 1
-                    where[k] = known + r
-                    k = -1
-                    nearest = 0.5 * _BIG
-                    for i in range(size):
-                        if where[i] < 0 and reach[i] < nearest and active[i] > 0:
-                            nearest, k = reach[i], i
-                    if k < 0:
-                        break
-                _solve_rows(R, size, X, batch)
-                known += batch
-            source = columns[where[first]]
-            for i in range(size):
-                column[i] = source[i]
-            for k in range(removed):
-                part = parts[k]
-                y = part[first]
+            X = columns[known : known + batch]
+            X[:] = 0
+            k = first
+            for r in range(batch):
+                X[r, k] = 1
+                where[k] = known + r
+                k = -1
+                nearest = 0.5 * _BIG
                 for i in range(size):
-                    column[i] -= y * part[i]
-            pivot = np.float64(column[first])
-            if not pivot > 1e-6:
-                stuck = True
-                break
-            part = parts[removed]
-            scale = R.dtype.type(1.0 / np.sqrt(pivot))
-            x, z = w[first] / pivot, v[first] / pivot
+                    if where[i] < 0 and reach[i] < nearest:
+                        nearest, k = reach[i], i
+                if k < 0:
+                    break
+            _solve_rows(R, size, X, batch)
+            known += batch
+        source = columns[where[first]]
+        for i in range(size):
+            column[i] = source[i]
+        for k in range(removed):
+            part = parts[k]
+            y = part[first]
             for i in range(size):
-                part[i] = column[i] * scale
-                w[i] -= x * column[i]
-                v[i] -= z * column[i]
-            active[first], w[first], v[first] = 0.0, 0.0, 0.0
-            removed += 1
-            left -= 1
-        if stuck:
+                column[i] -= y * part[i]
+        pivot = np.float64(column[first])
+        if not pivot > small:
             break
-    return removed
+        part = parts[removed]
+        scale = R.dtype.type(1.0 / np.sqrt(pivot))
+        x, z = w[first] / pivot, v[first] / pivot
+        for i in range(size):
+            part[i] = column[i] * scale
+            w[i] -= x * column[i]
+            v[i] -= z * column[i]
+        active[first], w[first], v[first] = 0.0, 0.0, 0.0
+
+
+@compiled(fastmath=REORDER)
+def _lowest(A, g, d):  # type: ignore[no-untyped-def]
+    """Where on the way from 0 to d the objective is lowest, as a share of d; 0 if d does not descend."""
+    slope, curvature = 0.0, 0.0
+    for i in range(len(d)):
+        slope += g[i] * d[i]
+        row, s = A[i], 0.0
+        for k in range(len(d)):
+            s += row[k] * d[k]
+        curvature += s * d[i]
+    if not slope < 0:
+        return 0.0
+    return min(1.0, -slope / curvature) if curvature > 0 else 1.0
 
 
 @compiled()
-def _newton(K, u, g, lo, hi, members, size, ridge, stats, opts):  # type: ignore[no-untyped-def]
-    """A Newton step on some variables; returns how many met their bounds (-1: no step) and the ridge."""
-    t0 = tick()  # PROFILE
+def _newton(K, u, g, lo, hi, members, scale, ridge):  # type: ignore[no-untyped-def]
+    """A Newton step on some variables; returns whether there was one, and the ridge."""
+    size = len(members)
     A = np.empty((size, size), K.dtype)
     gradient, below, above, d = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for i in range(size):
@@ -365,25 +350,19 @@ def _newton(K, u, g, lo, hi, members, size, ridge, stats, opts):  # type: ignore
         for j in range(size):
             line[j] = row[members[j]]
         gradient[i], below[i], above[i] = g[k], lo[k] - u[k], hi[k] - u[k]
-    t1 = tick()  # PROFILE
     R, found = _factor(A, ridge)
-    t2 = tick()  # PROFILE
     if found < 0:
-        return -1, ridge
-    removed = _direction(A, R, size, gradient, below, above, d, opts[5])
-    t3 = tick()  # PROFILE
-    moved = 0
-    slots = np.empty(size, np.int64)
+        return False, ridge
+    _direction(R, size, gradient, below, above, d, (1e-6 if K.itemsize == 4 else 1e-12) / scale)
+    length = _lowest(A, gradient, d)
+    if length == 0:
+        return False, found
     for i in range(size):
         k = members[i]
-        x = d[i]
-        if x != 0:
-            u[k] = lo[k] if x <= below[i] else (hi[k] if x >= above[i] else u[k] + x)
-            slots[moved], d[moved] = k, x
-            moved += 1
-    add_rows(g, K, slots[:moved], d[:moved], 0, K.shape[1])
-    stats[9] += t1 - t0; stats[10] += t2 - t1; stats[11] += t3 - t2  # PROFILE
-    return removed, found
+        d[i] *= length
+        u[k] = lo[k] if d[i] <= below[i] else (hi[k] if d[i] >= above[i] else u[k] + d[i])
+    add_rows(g, K, members, d, 0, K.shape[1])
+    return True, found
 
 
 @compiled(fastmath=REORDER)
@@ -400,7 +379,7 @@ def _survey(u, g, lo, hi):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _select(u, g, lo, hi, low, high, most, members, opts):  # type: ignore[no-untyped-def]
+def _select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-def]
     """The free variables and the worst violators at a bound, at most about `most`; returns their number.
 
     Among too many violators a histogram of the violations finds the worst, on either side apart.
@@ -426,7 +405,7 @@ def _select(u, g, lo, hi, low, high, most, members, opts):  # type: ignore[no-un
             b = min(int((high - g[t]) * scale), bins - 1)
             counts[1, b] += 1
             code[t] = 1 + bins + b
-    room = min(most - size, int(opts[11] + opts[10] * size))
+    room = min(most - size, _FEWEST_VIOLATORS + size // 2)
     total = counts.sum(axis=1)
     share = np.empty(2, np.int64)
     share[0] = min(total[0], max(room // 2, room - total[1]))
@@ -552,83 +531,117 @@ def _apply(K, g, change, slots, coef):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _newton_cost(free, n):  # type: ignore[no-untyped-def]
+    """Nominal microseconds of a Newton step; those of a pair step are in `_step_cost`."""
+    return free**3 / 3e4 + free**2 * 5e-3 + 0.1 * n
+
+
+@compiled()
+def _step_cost(size):  # type: ignore[no-untyped-def]
+    return 0.4e-3 * size + 0.1
+
+
+@compiled()
+def _movable(u, g, lo, hi, middle, slack, free, members):  # type: ignore[no-untyped-def]
+    """The free variables and a few violators that a Newton step is to make free; 0 where it is too early.
+
+    Where it is still open for many variables whether they are free, a large matrix is not worth its while;
+    a small one is, with the worst of the violators.
+    """
+    most = int(1.2 * free) + 10
+    for _ in range(12 if free < _SMALL else 1):
+        size = 0
+        for t in range(len(u)):
+            rises, falls = u[t] < hi[t], u[t] > lo[t]
+            if (rises and (falls or g[t] < middle - slack)) or (falls and g[t] > middle + slack):
+                members[size] = t
+                size += 1
+        if size <= most:
+            return size if 2 <= size <= _NEWTON else 0
+        slack *= 2.0
+    return 0
+
+
+@compiled()
 def _solve_node(  # type: ignore[no-untyped-def]
-    K, diag, u, g, lo, hi, tol, budget, newton_first, block, valid, place, slots, held, ridge, stats, opts
+    K, diag, scale, y, u, g, lo, hi, tol, budget, block, valid, place, slots, held, ridge
 ):
     """Bring (u, g) to a violation of at most tol; returns offset, violation and the number of pair steps.
 
     held[0] is the size of the block, ridge[0] the last ridge with which a factor was found.
     """
     n = len(u)
-    width = n + 16
     members = np.empty(n, np.int64)
-    x, x0, lo_w, hi_w = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-    g_w, diag_w = np.empty(width, K.dtype), np.zeros(width, K.dtype)
-    up, down = np.empty(width, K.dtype), np.empty(width, K.dtype)
+    x, x0, lo_w, hi_w = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    g_w, diag_w = np.empty(n, K.dtype), np.empty(n, K.dtype)
+    up, down = np.empty(n, K.dtype), np.empty(n, K.dtype)
     change, moved = np.empty(n), np.empty(n, np.int64)
     always = np.ones(n, np.bool_)
+    tau = K.dtype.type((1e-6 if K.itemsize == 4 else 1e-12) * scale)
     steps, spent, stalled = 0, 0.0, 0
-    want_newton = newton_first
+    want_newton, exact = False, False
     last = np.inf
     for _ in range(_ROUNDS):
         low, high, total, free = _survey(u, g, lo, hi)
-        if high - low <= tol or steps >= budget or stalled > 3:
+        if steps >= budget or stalled > 3:
             break
+        if high - low <= tol:
+            rounding = 0.0
+            for t in range(n):
+                rounding += 1e-14 * scale * abs(u[t])
+            if exact or rounding < 0.1 * tol:
+                break
+            # What the updates have lost might matter: the gradient anew.
+            for t in range(n):
+                g[t] = -y[t]
+            _apply(K, g, u, moved, change)
+            exact = True
+            continue
+        exact = False
         middle = total / free if free > 0 else 0.5 * (low + high)
         if want_newton:
             want_newton = False
-            slack = 0.25 * tol
-            size = n
-            while size > (1 + opts[0]) * free + opts[6] and slack < _BIG:
-                size = 0
-                for t in range(n):
-                    rises, falls = u[t] < hi[t], u[t] > lo[t]
-                    if (rises and (falls or g[t] < middle - slack)) or (falls and g[t] > middle + slack):
-                        members[size] = t
-                        size += 1
-                slack *= 2.0
-            if 2 <= size <= _NEWTON:
-                t0 = tick()  # PROFILE
-                removed, ridge[0] = _newton(K, u, g, lo, hi, members, size, ridge[0], stats, opts)
-                stats[1] += 1
-                stats[4] += tick() - t0  # PROFILE
-                stats[3] += size  # PROFILE
+            size = _movable(u, g, lo, hi, middle, 0.25 * tol, free, members)
+            if size > 0:
+                done, ridge[0] = _newton(K, u, g, lo, hi, members[:size], scale, ridge[0])
                 spent = 0.0
-                if removed >= 0:
-                    stats[2] += removed
-                    want_newton = opts[1] > 0 and high - low < 0.7 * last
+                if done:
+                    want_newton = high - low < 0.7 * last
                     last = high - low
                     continue
         last = high - low
-        t0 = tick()  # PROFILE
-        inner = max(0.5 * tol, opts[7] * (high - low))
-        direct = free > 0.9 * _BLOCK
-        wanted = 0
+        wanted = _select(u, g, lo, hi, low, high, len(slots), members) if free < 0.9 * _BLOCK else n
+        direct = wanted > 0.65 * n
+        size = n if direct else _gather(K, block, valid, place, slots, held[0], members, wanted)
         if not direct:
-            wanted = _select(u, g, lo, hi, low, high, _BLOCK, members, opts)
-            direct = wanted > opts[9] * n
-        if direct:  # most rows matter: on the matrix itself
-            size = n
-            for t in range(n):
-                x[t], x0[t], lo_w[t], hi_w[t] = u[t], u[t], lo[t], hi[t]
-                g_w[t], diag_w[t] = g[t] - middle, diag[t]
-            Q, ready = K, always
-        else:
-            size = _gather(K, block, valid, place, slots, held[0], members, wanted)
             held[0] = size
-            for i in range(size):
-                t = slots[i]
-                x[i], x0[i], lo_w[i], hi_w[i] = u[t], u[t], lo[t], hi[t]
-                g_w[i], diag_w[i] = g[t] - middle, diag[t]
-            Q, ready = block, valid
-        cost = free**3 / 3e4 + free**2 * 5e-3 + opts[8] * n
-        most = int(min(max(opts[4] * cost / (size * 0.4e-3 + 0.1), opts[13]), 4.0 * size, budget - steps))
-        t1 = tick()  # PROFILE
-        taken = _pair_steps(K, slots, Q, ready, diag_w, size, x, lo_w, hi_w, g_w, K.dtype.type(inner), most, up, down)
+        for i in range(size):  # most rows matter: on the matrix itself; else on the block
+            t = i if direct else slots[i]
+            x[i], x0[i], lo_w[i], hi_w[i] = u[t], u[t], lo[t], hi[t]
+            g_w[i], diag_w[i] = g[t] - middle, diag[t]  # float32 has no digits to spare for the offset
+        # As many pair steps as two Newton steps would cost
+        most = max(2.0 * _newton_cost(free, n) / _step_cost(size), _FEWEST_STEPS)
+        most = int(min(most, 4.0 * size, budget - steps))
+        inner = K.dtype.type(max(0.5 * tol, 0.1 * (high - low)))
+        taken = _pair_steps(
+            K,
+            slots,
+            K if direct else block,
+            always if direct else valid,
+            diag_w,
+            size,
+            x,
+            lo_w,
+            hi_w,
+            g_w,
+            inner,
+            most,
+            up,
+            down,
+            tau,
+        )
         steps += taken
-        t2 = tick()  # PROFILE
-        stats[0] += 1
-        spent += taken * (size * 0.4e-3 + 0.1)
+        spent += taken * _step_cost(size)
         count, free = 0, 0
         for i in range(size):
             t = i if direct else slots[i]
@@ -636,86 +649,112 @@ def _solve_node(  # type: ignore[no-untyped-def]
                 change[count], moved[count] = x[i] - x0[i], t
                 count += 1
                 u[t] = x[i]
-            if x[i] > lo_w[i] and x[i] < hi_w[i]:
-                free += 1
+            free += x[i] > lo_w[i] and x[i] < hi_w[i]
         add_rows(g, K, moved[:count], change[:count], 0, n)
-        stats[5] += t1 - t0; stats[6] += t2 - t1; stats[7] += tick() - t2  # PROFILE
         stalled = stalled + 1 if count == 0 else 0
-        want_newton = count == 0 or spent > opts[3] * (free**3 / 3e4 + free**2 * 5e-3 + opts[8] * n)
+        want_newton = count == 0 or spent > 0.3 * _newton_cost(free, n)
     low, high, total, free = _survey(u, g, lo, hi)
-    return 0.5 * (low + high), high - low, steps
+    if low >= _BIG or high <= -_BIG:  # one class only: nothing can move
+        return (low if low < _BIG else (high if high > -_BIG else 0.0)), 0.0, steps
+    return (total / free if free > 0 else 0.5 * (low + high)), high - low, steps
+
+
+@compiled()
+def _count(u, C, weight):  # type: ignore[no-untyped-def]
+    """Numbers of variables at their bound C * weight and of free ones."""
+    bounded, free = 0, 0
+    for t in range(len(u)):
+        if u[t] != 0:
+            full = abs(u[t]) == C * weight[t]
+            bounded += full
+            free += not full
+    return bounded, free
+
+
+@compiled()
+def _start_from(  # type: ignore[no-untyped-def]
+    K, y, u, g, lo, hi, train, before, train_before, scores, level, change, rows, coef
+):
+    """Start (u, g) from another fold's solution `before` at the same C, with its decision values `scores`."""
+    for t in range(len(u)):
+        g[t] = scores[t] + level - y[t]
+        u[t] = before[t]
+        if train[t] != train_before[t]:
+            inside = train[t] and y[t] * scores[t] < 1
+            u[t] = lo[t] + hi[t] if inside else 0.0  # one of the two is zero
+        change[t] = u[t] - before[t]
+    if _balance(u, g, lo, hi, level, change):
+        _apply(K, g, change, rows, coef)
+    else:
+        u[:] = 0
+        g[:] = -y
 
 
 @compiled()
 def _paths(  # type: ignore[no-untyped-def]
-    K, diag, y, trains, Cs, weight, tol, max_steps, start, decision, us, offset, violation, steps, solved, stats, opts
+    K, diag, y, trains, Cs, weight, tol, max_steps, start, decision, us, offset, violation, steps, solved
 ):
     """All C of all folds, one after the other. `start` is that of the first fold at the least C."""
-    n, n_C = len(y), len(Cs)
+    n = len(y)
     limit = min(n, _BLOCK)
-    block = np.zeros((limit, limit), K.dtype)
-    valid = np.zeros(limit, np.bool_)
+    block, valid = np.empty((limit, limit), K.dtype), np.zeros(limit, np.bool_)
     place, slots = np.full(n, -1), np.full(limit, -1)
     held, ridge = np.zeros(1, np.int64), np.full(1, 1e-7 if K.itemsize == 4 else 1e-15)
     u, g, lo, hi = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     change, coef, rows = np.zeros(n), np.empty(n), np.empty(n, np.int64)
+    scale = 0.0
+    for t in range(n):
+        scale += abs(diag[t]) / n
+    scale = max(scale, 1e-30)
     for f in range(len(trains)):
         train = trains[f]
         budget = max_steps
-        C_before = 0.0
-        for c in range(n_C):
+        for c in range(len(Cs)):
             C = Cs[c]
-            bounded, free = 0, 0
-            if c > 0:
-                for t in range(n):
-                    if u[t] != 0:
-                        at_bound = u[t] == lo[t] or u[t] == hi[t]
-                        bounded += at_bound
-                        free += not at_bound
+            bounded, free = _count(u, Cs[c - 1], weight) if c > 0 else (0, 0)
             same = c > 0 and bounded == 0 and solved[f, c - 1]
-            keep = c > 0 and bounded < _KEEP * free
-            from_fold = False
+            from_fold = f > 0 and c == 0
             if f > 0 and not same:
-                bounded_there, free_there = 0, 0
-                for t in range(n):
-                    v = us[f - 1, c, t]
-                    if v != 0:
-                        full = abs(v) == C * weight[t]
-                        bounded_there += full
-                        free_there += not full
-                from_fold = bounded_there > opts[12] * free_there or c == 0
-            ratio = C / C_before if c > 0 else 1.0
+                bounded_there, free_there = _count(us[f - 1, c], C, weight)
+                from_fold |= bounded_there > _FROM_FOLD * free_there
+            scaled = c > 0 and not from_fold and bounded >= _KEEP * free and bounded > 0
+            ratio = C / Cs[c - 1] if c > 0 else 1.0
             for t in range(n):
                 at_hi, at_lo = u[t] == hi[t], u[t] == lo[t]
                 hi[t] = C * weight[t] if train[t] and y[t] > 0 else 0.0
                 lo[t] = -C * weight[t] if train[t] and y[t] < 0 else 0.0
-                if c > 0 and not from_fold and not keep:
+                if scaled:
                     g[t] = ratio * (g[t] + y[t]) - y[t]
                     u[t] = hi[t] if at_hi else (lo[t] if at_lo else ratio * u[t])
-            t0 = tick()  # PROFILE
             if from_fold:
-                before, scores, level = us[f - 1, c], decision[f - 1, c], offset[f - 1, c]
-                for t in range(n):
-                    g[t] = scores[t] + level - y[t]
-                    u[t] = before[t]
-                    if train[t] != trains[f - 1, t]:
-                        inside = train[t] and y[t] * scores[t] < 1
-                        u[t] = y[t] * C * weight[t] if inside else 0.0
-                    change[t] = u[t] - before[t]
-                _balance(u, g, lo, hi, level, change)
-                _apply(K, g, change, rows, coef)
+                _start_from(
+                    K,
+                    y,
+                    u,
+                    g,
+                    lo,
+                    hi,
+                    train,
+                    us[f - 1, c],
+                    trains[f - 1],
+                    decision[f - 1, c],
+                    offset[f - 1, c],
+                    change,
+                    rows,
+                    coef,
+                )
             elif c == 0:
                 for t in range(n):
                     u[t] = min(max(start[t], lo[t]), hi[t])
                     g[t] = -y[t]
-                _balance(u, g, lo, hi, 0.0, change)
+                if not _balance(u, g, lo, hi, 0.0, change):
+                    u[:] = 0
                 _apply(K, g, u, rows, coef)
-            stats[8] += tick() - t0  # PROFILE
             if same:
                 offset[f, c], violation[f, c], steps[f, c] = offset[f, c - 1], violation[f, c - 1], 0
             else:
                 offset[f, c], violation[f, c], steps[f, c] = _solve_node(
-                    K, diag, u, g, lo, hi, tol, budget, opts[2] > 0 and from_fold, block, valid, place, slots, held, ridge, stats, opts
+                    K, diag, scale, y, u, g, lo, hi, tol, budget, block, valid, place, slots, held, ridge
                 )
                 budget -= steps[f, c]
             solved[f, c] = violation[f, c] <= tol
@@ -724,27 +763,113 @@ def _paths(  # type: ignore[no-untyped-def]
             for t in range(n):
                 out_u[t] = u[t]
                 out[t] = g[t] + y[t] - level
-            C_before = C
 
 
 def solve_folds(
-    K: NDArray[Any], y: Floats, trains: NDArray[np.bool_], Cs: Floats, *, tol: float = 1e-3,
-    weight: Floats | None = None, warm: Floats | None = None, max_steps: int = 10_000_000,
+    K: NDArray[Any],
+    y: Floats,
+    trains: NDArray[np.bool_],
+    Cs: Sequence[float] | Floats,
+    *,
+    tol: float = 1e-3,
+    weight: Floats | None = None,
+    warm: Floats | None = None,
+    max_steps: int = 10_000_000,
 ) -> list[PathResult]:
+    """Solve a path of C for each of several folds, each with what the one before has found.
+
+    The parameters are those of `solve_c_path`, but for `trains`, whose rows are the masks of the folds, and
+    `max_steps`, which holds for each fold. `warm` is the start of the first.
+    """
+    if K.dtype not in (np.float32, np.float64) or not K.flags.c_contiguous or K.shape != (len(y), len(y)):
+        raise ValueError("K must be a square matrix of float32 or float64 in C order, one row per label")
+    path = np.ascontiguousarray(Cs, dtype=np.float64)
+    if not (np.all(path > 0) and np.all(np.diff(path) > 0)):
+        raise ValueError("Cs must be positive and ascending")
     n = len(y)
-    trains = np.ascontiguousarray(np.atleast_2d(trains))
-    shape = (len(trains), len(Cs))
+    masks = np.ascontiguousarray(np.atleast_2d(trains), dtype=np.bool_)
+    shape = (len(masks), len(path))
     decision, us = np.empty((*shape, n)), np.empty((*shape, n))
     offset, violation = np.empty(shape), np.empty(shape)
     steps, solved = np.empty(shape, np.int64), np.empty(shape, np.bool_)
-    w = np.ones(n) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    factors = np.ones(n) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
     start = np.zeros(n) if warm is None else np.ascontiguousarray(warm, dtype=np.float64)
-    stats = np.zeros(12, np.int64)
-    _paths(K, K.diagonal().copy(), y, trains, np.asarray(Cs, float), w, tol, max_steps, start, decision, us, offset,
-           violation, steps, solved, stats, OPTS)
-    solve_folds.stats += stats
-    return [PathResult(decision[f], us[f], offset[f], violation[f], steps[f], solved[f]) for f in range(len(trains))]
-solve_folds.stats = np.zeros(12, np.int64)
+    labels = np.ascontiguousarray(y, dtype=np.float64)
+    _paths(
+        K, K.diagonal().copy(), labels, masks, path, factors, float(tol), max_steps, start,
+        decision, us, offset, violation, steps, solved,
+    )  # fmt: skip
+    return [PathResult(*one) for one in zip(decision, us, offset, violation, steps, solved, strict=True)]
+
+
+def solve_c_path(
+    K: NDArray[Any],
+    y: Floats,
+    train: NDArray[np.bool_],
+    Cs: Sequence[float] | Floats,
+    *,
+    tol: float = 1e-3,
+    weight: Floats | None = None,
+    warm: Floats | None = None,
+    max_steps: int = 10_000_000,
+) -> PathResult:
+    r"""Solve the machine of some rows for each of several C.
+
+    K counts as exact: `violation` is that of the problem with the values given, in float64 arithmetic. Those of
+    a float32 matrix are rounded, which shifts a gradient by up to 6e-8 times the sum of \|u\|.
+    Threads may solve at once, on one K; BLAS should then be limited to one thread each.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel values of all rows, symmetric, float32 or float64, in C order.
+    y : ndarray of shape (n,)
+        Labels, -1 or +1.
+    train : ndarray of shape (n,) of bool
+        Rows to train on. The others get decision values only.
+    Cs : sequence of float
+        Ascending values of C.
+    tol : float
+        Largest violation of the optimality conditions allowed, as LIBSVM defines it.
+    weight : ndarray of shape (n,), optional
+        Factors of C.
+    warm : ndarray of shape (n,), optional
+        Where to start at the least C, y * alpha of a similar problem; it is made feasible.
+    max_steps : int
+        Pair steps that the path may take.
+
+    Returns
+    -------
+    PathResult
+        The solutions, whether or not they are within the tolerance.
+    """
+    masks = np.asarray(train)[None]
+    return solve_folds(K, y, masks, Cs, tol=tol, weight=weight, warm=warm, max_steps=max_steps)[0]
+
+
+def squared_distances(X: NDArray[Any]) -> NDArray[np.float32]:
+    """Squared Euclidean distances between all rows, rounded to float32 only at the end."""
+    X = np.asarray(X, dtype=np.float64) - np.mean(X, axis=0, dtype=np.float64)
+    norms = np.einsum("ij,ij->i", X, X)
+    distances = np.empty((len(X), len(X)), np.float32)
+    for start in range(0, len(X), 256):
+        rows = slice(start, start + 256)
+        part = X[rows] @ X.T
+        part *= -2
+        part += norms[rows, None]
+        part += norms
+        distances[rows] = np.maximum(part, 0, out=part)
+    np.fill_diagonal(distances, 0)
+    return distances
+
+
+def kernel_of_width(
+    distances: NDArray[np.float32], gamma: float, out: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """``exp(-gamma * distances)``, for the kernel of one width after the other from the same distances."""
+    out = np.empty_like(distances) if out is None else out
+    _exp_rows(distances, np.float32(-gamma / np.log(2)), out)
+    return out
 
 
 @compiled(fastmath=IN_ORDER)
