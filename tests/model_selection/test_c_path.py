@@ -51,8 +51,8 @@ def test_a_path_equals_scikit_learn(data, kernel):
         assert violation_of(K, y, train, C, u) == pytest.approx(max(reported, 0), abs=1e-8)
         ref = SVC(kernel="precomputed", C=C, tol=1e-8).fit(K[np.ix_(train, train)], y[train])
         free = (u != 0) & (np.abs(u) < C)
-        # Without a free variable the offset is any of an interval.
-        at = 2e-5 if free.any() else 2.0
+        # LIBSVM keeps kernel values in float32; without a free variable the offset is any of an interval.
+        at = 1e-5 + 6e-8 * (np.abs(K) @ np.abs(u)).max() if free.any() else 2.0
         np.testing.assert_allclose(decision, ref.decision_function(K[:, train]), atol=at)
 
 

@@ -4,9 +4,9 @@ With :math:`u_i = y_i\alpha_i` the dual of the hinge-loss machine with bias is
 
 .. math:: \min_u \tfrac12 u^\top K u - y^\top u,\qquad e^\top u = 0,\quad lo \le u \le hi,
 
-with :math:`hi_i = C w_i` for :math:`y_i = 1`, :math:`lo_i = -C w_i` for :math:`y_i = -1`, zero otherwise. Rows
-held out have :math:`lo_i = hi_i = 0`: nothing ever chooses them, and the gradient :math:`g = K u - y`, which is
-kept for all rows, holds their decision values :math:`g + y - offset`.
+with :math:`hi_i = C w_i` for :math:`y_i = 1`, :math:`lo_i = -C w_i` for :math:`y_i = -1`, zero otherwise.
+Rows held out have :math:`lo_i = hi_i = 0`: nothing ever chooses them, and the gradient :math:`g = K u - y`,
+which is kept for all rows, holds their decision values :math:`g + y - offset`.
 
 Where a node of the grid starts:
 
@@ -52,8 +52,8 @@ _BLOCK, _FEWEST_VIOLATORS = 2048, 256
 _NEWTON, _SMALL = 3000, 1000
 # Fewest pair steps that a round may take.
 _FEWEST_STEPS = 300
-# Variables at a bound per free one below which the multipliers are kept when C grows, and above which the fold
-# before is the better start.
+# Variables at a bound per free one below which the multipliers are kept when C grows, and above which the
+# fold before is the better start.
 _KEEP, _FROM_FOLD = 0.1, 30.0
 # Rounds per node.
 _ROUNDS = 1000
@@ -99,8 +99,9 @@ def _fetch(K, slots, block, valid, size, i):  # type: ignore[no-untyped-def]
 def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up, down, tau):  # type: ignore[no-untyped-def]
     """Second-order SMO on Q[:size, :size], changing u; returns the number of steps.
 
-    up / down hold the gradient, or +-big where the variable cannot rise / fall. The index of a maximum rides in
-    the low mantissa bits of its value, so that each step is two vectorised passes, by chunks of 2**INDEX_BITS.
+    up / down hold the gradient, or +-big where the variable cannot rise / fall. The index of a maximum
+    rides in the low mantissa bits of its value, so that each step is two vectorised passes, by chunks of
+    2**INDEX_BITS. Rows of Q that are not yet valid are fetched from K when they are asked for.
     """
     big = g.dtype.type(_BIG)
     zero, two = g.dtype.type(0.0), g.dtype.type(2.0)
@@ -136,9 +137,8 @@ def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up
             _fetch(K, slots, Q, valid, size, j)
         row_j = Q[j]
         g_j = down[j]
-        curvature = max(
-            np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j]), np.float64(tau)
-        )
+        curvature = np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j])
+        curvature = max(curvature, np.float64(tau))
         room_i, room_j = hi[i] - u[i], u[j] - lo[j]
         d = min(np.float64(g_j - low) / curvature, min(room_i, room_j))
         before_i, before_j = u[i], u[j]
@@ -210,7 +210,7 @@ def _solve_rows(R, size, X, count):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _factor(A, ridge):  # type: ignore[no-untyped-def]
-    """Cholesky factor of A with a ridge, which is raised until there is one; the ridge, or -1. A is changed."""
+    """Cholesky factor of A with a ridge, raised until there is one; the ridge, or -1. A is changed."""
     m = len(A)
     diagonal, mean = np.empty(m), 0.0
     for i in range(m):
@@ -232,8 +232,8 @@ def _factor(A, ridge):  # type: ignore[no-untyped-def]
 def _direction(R, size, g, below, above, d, small):  # type: ignore[no-untyped-def]
     r"""The minimum d in the box, with sum zero, of the quadratic with gradient g and matrix A = R R'.
 
-    With :math:`w = A^{-1}g` and :math:`v = A^{-1}e` the step is :math:`\lambda v - w`. It is taken as far as the
-    first bound; that variable is fixed there and taken out of the inverse, which is kept in product form:
+    With :math:`w = A^{-1}g` and :math:`v = A^{-1}e` the step is :math:`\lambda v - w`. It is taken as far as
+    the first bound; that variable is fixed there and taken out of the inverse, which is kept in product form:
     :math:`A^{-1} - \sum_p c_p c_p^\top`. Columns of the inverse are solved for some at a time, for those
     variables that are going to meet their bounds next. One at a time, for what lies beyond its bound in the
     first step need not do so in the last. It ends early where a pivot gets too `small`.
@@ -339,6 +339,24 @@ def _lowest(A, g, d):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _restore_sum(d, below, above):  # type: ignore[no-untyped-def]
+    """Bring the sum of d to zero with those inside the box: near-singular matrices have much to cancel."""
+    for _ in range(3):
+        total, room = 0.0, 0.0
+        for i in range(len(d)):
+            total += d[i]
+        for i in range(len(d)):
+            if below[i] < d[i] < above[i]:
+                room += d[i] - below[i] if total > 0 else above[i] - d[i]
+        if total == 0 or room == 0:
+            return
+        share = min(1.0, abs(total) / room)
+        for i in range(len(d)):
+            if below[i] < d[i] < above[i]:
+                d[i] -= share * (d[i] - below[i] if total > 0 else d[i] - above[i])
+
+
+@compiled()
 def _newton(K, u, g, lo, hi, members, scale, ridge):  # type: ignore[no-untyped-def]
     """A Newton step on some variables; returns whether there was one, and the ridge."""
     size = len(members)
@@ -354,6 +372,7 @@ def _newton(K, u, g, lo, hi, members, scale, ridge):  # type: ignore[no-untyped-
     if found < 0:
         return False, ridge
     _direction(R, size, gradient, below, above, d, (1e-6 if K.itemsize == 4 else 1e-12) / scale)
+    _restore_sum(d, below, above)
     length = _lowest(A, gradient, d)
     if length == 0:
         return False, found
@@ -815,8 +834,8 @@ def solve_c_path(
 ) -> PathResult:
     r"""Solve the machine of some rows for each of several C.
 
-    K counts as exact: `violation` is that of the problem with the values given, in float64 arithmetic. Those of
-    a float32 matrix are rounded, which shifts a gradient by up to 6e-8 times the sum of \|u\|.
+    K counts as exact: `violation` is that of the problem with the values given, in float64 arithmetic.
+    Those of a float32 matrix are rounded, which shifts a gradient by up to 6e-8 times the sum of \|u\|.
     Threads may solve at once, on one K; BLAS should then be limited to one thread each.
 
     Parameters
