@@ -14,6 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import importlib.util
+import sys
 import time
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,7 @@ def module(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = found  # compiled functions from the disk cache look for it there
     spec.loader.exec_module(found)
     return found
 
@@ -115,14 +117,8 @@ def main() -> None:
                 for one in candidates:
                     one(X, y, gammas[:2], Cs[:3], folds)
                 first = False
-            best: list[dict[str, Any]] = []
-            for repeat in range(args.repeats):
-                found = [one(X, y, gammas, Cs, folds) for one in candidates]
-                best = (
-                    found
-                    if repeat == 0
-                    else [min(a, b, key=lambda r: r["time"]) for a, b in zip(best, found, strict=True)]
-                )
+            runs = [[one(X, y, gammas, Cs, folds) for one in candidates] for _ in range(args.repeats)]
+            best = [min(of, key=lambda run: run["time"]) for of in zip(*runs, strict=True)]
             seconds = [f"{r['time']:.2f}" for r in best] + [""]
             errors = " ".join(f"{r['err'].min():.4f}" for r in best)
             solved = "" if best[0]["solved"] else "  not all solved"

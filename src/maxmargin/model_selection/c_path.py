@@ -182,13 +182,13 @@ def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up
 
 
 @compiled(fastmath=REORDER)
-def _solve_rows(R, size, X, count):  # type: ignore[no-untyped-def]
-    """Every row x of X[:count], an even number, becomes ``(R R')^-1 x``, for lower triangular R by rows."""
+def _solve_rows(R, size, X, start, count):  # type: ignore[no-untyped-def]
+    """Each of `count` rows x of X, an even number, becomes ``(R R')^-1 x``; R is lower triangular, by rows."""
     zero, one = R.dtype.type(0.0), R.dtype.type(1.0)
     for i in range(size):
         row = R[i]
         inverse = one / row[i]
-        for r in range(0, count, 2):
+        for r in range(start, start + count, 2):
             x, z = X[r], X[r + 1]
             s, t = zero, zero
             for k in range(i):
@@ -199,7 +199,7 @@ def _solve_rows(R, size, X, count):  # type: ignore[no-untyped-def]
     for i in range(size - 1, -1, -1):
         row = R[i]
         inverse = one / row[i]
-        for r in range(0, count, 2):
+        for r in range(start, start + count, 2):
             x, z = X[r], X[r + 1]
             s, t = x[i] * inverse, z[i] * inverse
             x[i], z[i] = s, t
@@ -242,15 +242,14 @@ def _direction(R, size, g, below, above, d, small):  # type: ignore[no-untyped-d
     w, v, p, reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     column = np.empty(size, R.dtype)
     active = np.ones(size)
-    X = np.empty((2, size), R.dtype)
-    for i in range(size):
-        X[0, i], X[1, i] = g[i], 1
-        d[i] = 0.0
-    _solve_rows(R, size, X, 2)
-    for i in range(size):
-        w[i], v[i] = X[0, i], X[1, i]
     where = np.full(size, -1)
     columns = np.empty((most + batch, size), R.dtype)
+    for i in range(size):
+        columns[0, i], columns[1, i] = g[i], 1
+        d[i] = 0.0
+    _solve_rows(R, size, columns, 0, 2)
+    for i in range(size):
+        w[i], v[i] = columns[0, i], columns[1, i]
     parts = np.empty((most, size), R.dtype)
     known = 0
     for removed in range(size - 1):
@@ -287,12 +286,14 @@ def _direction(R, size, g, below, above, d, small):  # type: ignore[no-untyped-d
         if where[first] < 0:
             if known + batch > len(columns):
                 break
-            X = columns[known : known + batch]
-            X[:] = 0
+            for r in range(known, known + batch):
+                line = columns[r]
+                for i in range(size):
+                    line[i] = 0
             k = first
-            for r in range(batch):
-                X[r, k] = 1
-                where[k] = known + r
+            for r in range(known, known + batch):
+                columns[r, k] = 1
+                where[k] = r
                 k = -1
                 nearest = 0.5 * _BIG
                 for i in range(size):
@@ -300,7 +301,7 @@ def _direction(R, size, g, below, above, d, small):  # type: ignore[no-untyped-d
                         nearest, k = reach[i], i
                 if k < 0:
                     break
-            _solve_rows(R, size, X, batch)
+            _solve_rows(R, size, columns, known, batch)
             known += batch
         source = columns[where[first]]
         for i in range(size):
@@ -425,8 +426,10 @@ def _select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-
             counts[1, b] += 1
             code[t] = 1 + bins + b
     room = min(most - size, _FEWEST_VIOLATORS + size // 2)
-    total = counts.sum(axis=1)
-    share = np.empty(2, np.int64)
+    total, share = np.zeros(2, np.int64), np.empty(2, np.int64)
+    for b in range(bins):
+        total[0] += counts[0, b]
+        total[1] += counts[1, b]
     share[0] = min(total[0], max(room // 2, room - total[1]))
     share[1] = min(total[1], room - share[0])
     last = np.full(2, bins)
@@ -705,8 +708,8 @@ def _start_from(  # type: ignore[no-untyped-def]
     if _balance(u, g, lo, hi, level, change):
         _apply(K, g, change, rows, coef)
     else:
-        u[:] = 0
-        g[:] = -y
+        for t in range(len(u)):
+            u[t], g[t] = 0.0, -y[t]
 
 
 @compiled()
@@ -767,7 +770,8 @@ def _paths(  # type: ignore[no-untyped-def]
                     u[t] = min(max(start[t], lo[t]), hi[t])
                     g[t] = -y[t]
                 if not _balance(u, g, lo, hi, 0.0, change):
-                    u[:] = 0
+                    for t in range(n):
+                        u[t] = 0.0
                 _apply(K, g, u, rows, coef)
             if same:
                 offset[f, c], violation[f, c], steps[f, c] = offset[f, c - 1], violation[f, c - 1], 0
