@@ -183,7 +183,7 @@ def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up
 
 @compiled(fastmath=REORDER)
 def _solve_rows(R, size, X, start, count):  # type: ignore[no-untyped-def]
-    """Each of `count` rows x of X, an even number, becomes ``(R R')^-1 x``; R is lower triangular, by rows."""
+    """Each of `count` rows x of X, an even number, becomes ``(R R')^-1 x``; R is lower triangular."""
     zero, one = R.dtype.type(0.0), R.dtype.type(1.0)
     for i in range(size):
         row = R[i]
