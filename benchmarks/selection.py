@@ -6,8 +6,9 @@
 On the wide grid (C from 0.01 to 10,000): GridSearchCV with scikit-learn's SVC (n_jobs=2), with that of
 scikit-learn-intelex, and SVMSearchCV, the same folds for all. liquidSVM, if it is installed, on its own
 default grid with the better of one and two threads, and SVMSearchCV on that grid (gamma = 1 / sigma^2,
-C = 1 / (2 lambda n)). liquidSVM's machine has no bias and stops at a clipped gap of 0.001 C n. On sets of more
-than 1,500 rows the slow searches are timed on every fourth node and multiplied by four; such figures have a ~.
+C = 1 / (2 lambda n)). liquidSVM's machine has no bias and stops at a clipped gap of 0.001 C n. On sets of
+more than 1,500 rows the slow searches are timed on every fourth node and multiplied by four; such figures
+have a ~.
 "Test error" is that of the model that is refitted with the chosen parameters.
 """
 
@@ -111,7 +112,7 @@ def liquid(data: Data) -> dict[str, Any] | None:
     """liquidSVM's seconds, its error, and its grid; None if it is not there."""
     sysconfig.get_config_vars()["SO"] = ".so"  # it looks for its library by this name
     try:
-        import liquidSVM  # type: ignore  # noqa: PGH003  (seldom installed)
+        import liquidSVM  # type: ignore
     except Exception:
         return None
     y = np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)

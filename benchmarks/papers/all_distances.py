@@ -7,9 +7,9 @@ First the paper's parameters: All-Distances (AD) and Crammer-Singer's machine (M
 printed, exp(-d^2 / sigma^2), and as exp(-d^2 / sigma); the latter also with standardised features, with which
 AD's accuracies agree with the paper's (all but glass and letter); and MC's B read as C = 1 / B and C = B.
 Kernel calls of AD are those of Algorithm 1.1 at its own stopping rule (tau = 1e-3), to the letter ("SMO"),
-cooled ("cooled"), and of `Batch` at tol = 1e-3. Then parameters chosen on the paper's grid by cross-validation, the
-same rows and folds for AD, MC and our one-vs-one SVC (1v1): accuracy, seconds to train and to predict, and
-the model's size.
+cooled ("cooled"), and of `Batch` at tol = 1e-3. Then parameters chosen on the paper's grid by
+cross-validation, the same rows and folds for AD, MC and our one-vs-one SVC (1v1): accuracy, seconds to train
+and to predict, and the model's size.
 """
 
 from __future__ import annotations
@@ -300,8 +300,8 @@ def main() -> None:
     if compared:
         notes = [
             "Parameters chosen on the paper's grid with exp(-d^2 / sigma), features standardised, by "
-            f"cross-validation on {BUDGET} training rows (shuttle: 3000), the same for all; mu = m_s^(-k/14). No fit of the choice ran "
-            "longer than half a second, each from the one before.",
+            f"cross-validation on {BUDGET} training rows (shuttle: 3000), the same for all; "
+            "mu = m_s^(-k/14). No fit of the choice ran longer than half a second, each from the one before.",
             "predict: seconds for the test set. MB: support vectors and coefficients in float64.",
         ]
         rows = [_shown_choice(r) for r in compared]

@@ -357,8 +357,8 @@ def _c_paths(runs: list[_Run]) -> list[list[Result]] | None:
         groups.setdefault(tuple(classes.tolist()), []).append(k)
     values: dict[int, Floats] = {}
     for members in groups.values():
-        found = _pair_values(K, [parts[k] for k in members], Cs, float(nodes.first.tol))
-        values.update(zip(members, found, strict=True))
+        of_folds = _pair_values(K, [parts[k] for k in members], Cs, float(nodes.first.tol))
+        values.update(zip(members, of_folds, strict=True))
     trained = (time.perf_counter() - began) / (len(runs) * len(Cs))
     return [run.scored_path(values[k], parts[k][3], trained) for k, run in enumerate(runs)]
 
