@@ -20,6 +20,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from sklearn.model_selection._validation import _insert_error_scores, _warn_or_raise_about_fit_failures
 from sklearn.utils._param_validation import Interval, Real
 from sklearn.utils.validation import _check_method_params, indexable
+from threadpoolctl import threadpool_limits
 
 from maxmargin._estimator import BaseSVM
 from maxmargin.model_selection.chains import Chain, Result, Task, forget, run_chain
@@ -214,6 +215,8 @@ class SVMSearchCV(GridSearchCV):
         self.interrupted_ = False
         with ExitStack() as stack:
             interrupt = stack.enter_context(watch_interrupt())
+            # Chains are what runs side by side: BLAS with threads of its own would only get in their way.
+            stack.enter_context(threadpool_limits(1, user_api="blas"))
             bar = stack.enter_context(_Bar(self.progress, task, chains, found))
             for attempt in range(_ATTEMPTS):
                 try:
