@@ -20,6 +20,8 @@ import sysconfig
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +111,15 @@ def slow(make: Callable[[], Any], grid: Any, folds: Any, data: Data, sampled: bo
 
 
 def liquid(data: Data) -> dict[str, Any] | None:
-    """liquidSVM's seconds, its error, and its grid; None if it is not there."""
+    """liquidSVM's seconds, its error, and its grid; None if it is not there.
+
+    In a process of its own: its threads go on spinning when it is done.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
+        return other.submit(_liquid, data).result()
+
+
+def _liquid(data: Data) -> dict[str, Any] | None:
     sysconfig.get_config_vars()["SO"] = ".so"  # it looks for its library by this name
     try:
         import liquidSVM  # type: ignore
