@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Real
 from typing import Any
@@ -59,7 +59,7 @@ class Task:
     error_score: Any
     memory: float
     token: str
-    caller: Any = field(default=None, repr=False)
+    jobs: int = 1
 
 
 # The folds of the search that runs in this process; a new search forgets those of the last one.
@@ -241,6 +241,8 @@ class _Run:
         """Train; what the model must be given to speak of the held-out and of the training rows."""
         given = {} if self.weight is None else {"sample_weight": self.weight}
         labels = () if self.labels is None else (self.labels,)
+        if model.n_jobs is None and self.task.jobs > 1:
+            model.set_params(n_jobs=1)  # chains run side by side already
         if fold.kernels is None:
             inner, outer = (_safe_indexing(fold.X, rows) for rows in (fold.train, fold.test))
         else:

@@ -177,11 +177,16 @@ class SVMSearchCV(GridSearchCV):
             for n, p in zip(c.nodes, c.parents, strict=True)
         }
         self.path_ = sorted(started, key=lambda pair: pair[1])
+        if self.verbose > 0:
+            print(
+                f"Fitting {len(splits)} folds for each of {len(candidates)} candidates, totalling "
+                f"{len(splits) * len(candidates)} fits"
+            )
         task = Task(
             estimator=clone(self.estimator), candidates=candidates, splits=splits, scorers=scorers,
             fit_params=dict(routed.estimator.fit), score_params=dict(routed.scorer.score),
             return_train_score=self.return_train_score, error_score=self.error_score,
-            memory=self.memory * 1e6, token=uuid.uuid4().hex,
+            memory=self.memory * 1e6, token=uuid.uuid4().hex, jobs=self._jobs(),
         )  # fmt: skip
         try:
             found = self._train(X, y, task, chains)
