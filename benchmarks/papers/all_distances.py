@@ -301,7 +301,8 @@ def main() -> None:
         notes = [
             "Parameters chosen on the paper's grid with exp(-d^2 / sigma), features standardised, by "
             f"cross-validation on {BUDGET} training rows (satimage, usps: 2000, shuttle: 3000), the same for "
-            "all; mu = m_s^(-k/14). No fit of the choice ran longer than half a second, each from the one before.",
+            "all; mu = m_s^(-k/14). No fit of the choice ran longer than half a second, each from the one "
+            "before.",
             "predict: seconds for the test set. MB: support vectors and coefficients in float64.",
         ]
         rows = [_shown_choice(r) for r in compared]

@@ -397,11 +397,10 @@ def test_max_time_ends_the_run_with_a_feasible_point(make):
     qp.assert_feasible(problem, solution.u)
 
 
-@every_solver
-def test_paper_criterion_is_refused_by_a_solver_without_a_rule_of_its_own(make):
+def test_paper_criterion_is_refused_by_a_solver_without_a_rule_of_its_own():
     X, problem = classification(10)
     with pytest.raises(TypeError, match="no stopping rule of its own"):
-        make().solve(problem, qp.gram_of(X), stop=Stop(criterion="paper"))
+        Batch().solve(problem, qp.gram_of(X), stop=Stop(criterion="paper"))
 
 
 def test_paper_rule_of_a_solver_is_compared_with_the_tolerance():

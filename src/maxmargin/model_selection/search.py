@@ -92,7 +92,7 @@ class SVMSearchCV(GridSearchCV):
     >>> from maxmargin.model_selection import SVMSearchCV
     >>> X, y = load_iris(return_X_y=True)
     >>> search = SVMSearchCV(SVC(), {"C": [0.1, 1.0, 10.0], "gamma": [0.01, 0.1, 1.0]}).fit(X, y)
-    >>> search.best_params_, round(search.best_score_, 2)
+    >>> search.best_params_, round(float(search.best_score_), 2)
     ({'C': 1.0, 'gamma': 0.1}, 0.98)
     """
 

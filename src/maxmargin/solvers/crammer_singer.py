@@ -53,8 +53,8 @@ class CrammerSinger(Solver):
     >>> from maxmargin.solvers import CrammerSinger
     >>> gram = Gram([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], kernel="rbf", gamma=1.0, dtype="float64")
     >>> solution = CrammerSinger().solve(dual.crammer_singer([0, 1, 2], C=10.0), gram)
-    >>> solution.status, solution.u.reshape(3, 3).sum(axis=1).round(9)
-    (<Status.SOLVED: 'solved'>, array([0., 0., 0.]))
+    >>> solution.status, bool(abs(solution.u.reshape(3, 3).sum(axis=1)).max() < 1e-12)
+    (<Status.SOLVED: 'solved'>, True)
     """
 
     name = "crammer-singer"
