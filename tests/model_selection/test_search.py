@@ -27,7 +27,15 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC, OneClassSVM
+from maxmargin import (
+    SVC,
+    AllDistancesSVC,
+    CrammerSingerSVC,
+    IncrementalSVC,
+    L2OneClassSVM,
+    NuSVC,
+    OneClassSVM,
+)
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection import search as search_module
 
@@ -79,6 +87,14 @@ def test_all_kernels_give_the_same_scores(kernel):
     assert_same_results(ours, theirs)
 
 
+def test_classes_that_are_all_at_the_bound_get_libsvms_offset():
+    X, y = load_digits(return_X_y=True)
+    grid = {"C": [0.1, 1.0], "gamma": [1e-5, 1e-3]}
+    ours, theirs = both(SVC(), grid, X[:600], y[:600], rival=svm.SVC())
+    difference = np.abs(ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"])
+    assert difference.max() <= 2 / 600
+
+
 def test_at_the_usual_tolerance_scores_differ_by_a_few_rows_at_most():
     X, y = make_classification(600, 10, flip_y=0.1, random_state=0)
     ours, theirs = both(SVC(), GRID, X, y, rival=svm.SVC())
@@ -98,10 +114,11 @@ def test_at_the_usual_tolerance_scores_differ_by_a_few_rows_at_most():
         (SVC(**TIGHT), [{"C": [1.0, 10.0]}, {"kernel": ["linear"], "C": [0.1, 1.0]}]),
         (SVC(**TIGHT), {"gamma": [0.1, 1.0]}),
         (SVC(**TIGHT), {"C": [np.inf, 1.0]}),
+        (IncrementalSVC(), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}),
     ],
 )
 def test_every_estimator_gets_the_scores_of_fits_one_by_one(estimator, grid):
-    X, y = iris()
+    X, y = cancer(80) if isinstance(estimator, IncrementalSVC) else iris()
     assert_same_results(*both(estimator, grid, X, y))
 
 

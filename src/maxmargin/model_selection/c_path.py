@@ -399,6 +399,17 @@ def _survey(u, g, lo, hi):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _snap(u, lo, hi):  # type: ignore[no-untyped-def]
+    """Put what rounding has left beside a bound on it: it must not pass for free, and set the offset."""
+    for t in range(len(u)):
+        near = 1e-13 * (hi[t] - lo[t])
+        if hi[t] - u[t] <= near:
+            u[t] = hi[t]
+        elif u[t] - lo[t] <= near:
+            u[t] = lo[t]
+
+
+@compiled()
 def _select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-def]
     """The free variables and the worst violators at a bound, at most about `most`; returns their number.
 
@@ -603,6 +614,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
     steps, spent, stalled = 0, 0.0, 0
     want_newton, exact = False, False
     last = np.inf
+    _snap(u, lo, hi)
     for _ in range(_ROUNDS):
         low, high, total, free = _survey(u, g, lo, hi)
         if steps >= budget or stalled > 3:
@@ -675,6 +687,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
         add_rows(g, K, moved[:count], change[:count], 0, n)
         stalled = stalled + 1 if count == 0 else 0
         want_newton = count == 0 or spent > 0.3 * _newton_cost(free, n)
+    _snap(u, lo, hi)
     low, high, total, free = _survey(u, g, lo, hi)
     if low >= _BIG or high <= -_BIG:  # one class only: nothing can move
         return (low if low < _BIG else (high if high > -_BIG else 0.0)), 0.0, steps

@@ -25,6 +25,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from maxmargin._estimator import BaseSVM
 from maxmargin.model_selection.folds import Fold, Folds, split_parameters, split_pipeline
 from maxmargin.model_selection.scoring import FoldModel, is_accuracy, share
 
@@ -109,6 +110,8 @@ class _Nodes:
 
     def __init__(self, task: Task, chain: Chain) -> None:
         self.before, last, self.prefix = split_pipeline(task.estimator)
+        if not isinstance(last, BaseSVM):
+            raise NotImplementedError("an estimator that keeps its own matrix")
         outer, _ = split_parameters(task.candidates[chain.nodes[0]], self.prefix)
         if self.before is not None and outer:
             self.before = clone(self.before).set_params(**outer)
@@ -390,14 +393,17 @@ def _pair_values(K: Any, parts: list[Any], Cs: Floats, tol: float) -> list[Float
         else:
             each = zip(masks, factors[:, rows], strict=True)
             found = [solve_folds(block, y, mask[None], Cs, tol=tol, weight=w)[0] for mask, w in each]
-        for f, path in enumerate(found):
-            if not path.solved.all():
-                raise RuntimeError("not solved within the engine's budget")
-            if len(rows) == n:
+        if not all(path.solved.all() for path in found):
+            raise RuntimeError("not solved within the engine's budget")
+        if len(rows) == n:
+            for f, path in enumerate(found):
                 out[f][:, :, p] = path.decision
-            else:
-                u = np.ascontiguousarray(path.u.T)
-                out[f][:, :, p] = (K[:, rows].astype(np.float64, copy=False) @ u).T - path.offset[:, None]
+            continue
+        columns = K[:, rows].astype(np.float64, copy=False)
+        u, offset = np.stack([path.u for path in found]), np.stack([path.offset for path in found])
+        values = u.reshape(-1, len(rows)) @ columns.T - offset.reshape(-1, 1)
+        for f, value in enumerate(values.reshape(len(found), len(Cs), n)):
+            out[f][:, :, p] = value
     return out
 
 

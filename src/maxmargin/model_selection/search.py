@@ -23,6 +23,7 @@ from sklearn.utils.validation import _check_method_params, indexable
 from threadpoolctl import threadpool_limits
 
 from maxmargin._estimator import BaseSVM
+from maxmargin.incremental import IncrementalSVC
 from maxmargin.model_selection.chains import Chain, Result, Task, forget, run_chain
 from maxmargin.model_selection.checkpoint import Checkpoint, fingerprint
 from maxmargin.model_selection.folds import split_pipeline
@@ -151,7 +152,7 @@ class SVMSearchCV(GridSearchCV):
             The fitted search.
         """
         _, last, _ = split_pipeline(self.estimator)
-        if not isinstance(last, BaseSVM):
+        if not isinstance(last, BaseSVM | IncrementalSVC):
             raise TypeError(
                 f"SVMSearchCV searches the parameters of estimators of maxmargin, alone or at the end of a "
                 f"pipeline; got {type(last).__name__}. Use sklearn.model_selection.GridSearchCV for others."
