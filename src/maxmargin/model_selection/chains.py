@@ -374,7 +374,7 @@ def _pair_values(K: Any, parts: list[Any], Cs: Floats, tol: float) -> list[Float
 
     n, k = len(K), len(parts[0][3])
     pairs = list(combinations(range(k), 2))
-    out = [np.empty((len(Cs), n, len(pairs))) for _ in parts]
+    out = [np.empty((len(pairs), len(Cs), n)) for _ in parts]
     classes, factors = np.full((len(parts), n), -1), np.ones((len(parts), n))
     for f, (rows, label, weight, _) in enumerate(parts):
         classes[f, rows], factors[f, rows] = label, weight
@@ -397,14 +397,14 @@ def _pair_values(K: Any, parts: list[Any], Cs: Floats, tol: float) -> list[Float
             raise RuntimeError("not solved within the engine's budget")
         if len(rows) == n:
             for f, path in enumerate(found):
-                out[f][:, :, p] = path.decision
+                out[f][p] = path.decision
             continue
-        columns = K[:, rows].astype(np.float64, copy=False)
+        columns = K[rows].astype(np.float64, copy=False)  # K is symmetric
         u, offset = np.stack([path.u for path in found]), np.stack([path.offset for path in found])
-        values = u.reshape(-1, len(rows)) @ columns.T - offset.reshape(-1, 1)
+        values = u.reshape(-1, len(rows)) @ columns - offset.reshape(-1, 1)
         for f, value in enumerate(values.reshape(len(found), len(Cs), n)):
-            out[f][:, :, p] = value
-    return out
+            out[f][p] = value
+    return [np.moveaxis(values, 0, 2) for values in out]
 
 
 def _from_values(estimator: Any, values: Floats) -> dict[str, Callable[[], Any]]:
