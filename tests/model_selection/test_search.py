@@ -164,6 +164,18 @@ def test_a_callable_that_looks_at_the_fitted_estimator_gets_a_fitted_one():
     assert_same_results(*both(SVC(**TIGHT), {"C": [0.1, 1.0]}, X, y, scoring=few_vectors, cv=3), atol=2)
 
 
+def test_a_scorer_of_a_precomputed_kernel_gets_the_columns_of_the_training_rows():
+    X, y = cancer(90)
+    shapes = set()
+
+    def seen(estimator, X, y):
+        shapes.add(X.shape)
+        return float(len(estimator.support_) > 0)
+
+    SVMSearchCV(SVC(kernel="precomputed"), {"C": [1.0, 2.0]}, scoring=seen, cv=3, n_jobs=1).fit(X @ X.T, y)
+    assert shapes == {(30, 60)}
+
+
 def test_a_refit_rule_may_be_a_function():
     X, y = iris()
     search = SVMSearchCV(SVC(), GRID, refit=lambda results: 3).fit(X, y)

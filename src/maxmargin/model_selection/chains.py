@@ -12,6 +12,7 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from numbers import Real
 from typing import Any
@@ -23,6 +24,7 @@ from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection._validation import _fit_and_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import check_classification_targets
 
 from maxmargin._estimator import BaseSVM
@@ -159,6 +161,7 @@ class _Run:
         self.X, self.y, self.task, self.chain, self.nodes = X, y, task, chain, nodes
         self.split, self.prefix = task.splits[fold], nodes.prefix
         self.weight = self._training_weights()
+        self._parts: tuple[Any, Any, Any] | None = None
         self.labels = None if y is None else np.asarray(_safe_indexing(y, self.split[0]))
         self.test_labels = None if y is None else np.asarray(_safe_indexing(y, self.split[1]))
         self.fold = folds_of(task).get(
@@ -251,7 +254,9 @@ class _Run:
         else:
             K = fold.kernels.matrix(fold.kernel_of(fresh, self.weight))
             model.set_params(kernel="precomputed")
-            inner, outer = K[np.ix_(fold.train, fold.train)], K[np.ix_(fold.test, fold.train)]
+            if self._parts is None or self._parts[0] is not K:
+                self._parts = (K, K[np.ix_(fold.train, fold.train)], K[np.ix_(fold.test, fold.train)])
+            _, inner, outer = self._parts
         if self.labels is not None and fresh.__sklearn_tags__().target_tags.required:
             model.fit(inner, *labels, **given)
         else:
@@ -276,14 +281,14 @@ class _Run:
 
     def _score_by(self, estimator: Any, halves: list[Any], known: dict[str, Any], node: int) -> list[Any]:
         """Any scorer, on the held-out rows and, if asked for, on the training rows."""
-        data = [_safe_indexing(self.X, rows) for rows in (self.split[1], self.split[0])]
+        data = self._data
         truth = [self.test_labels, self.labels]
 
         def train() -> Any:
             model = clone(self.task.estimator).set_params(**clone(self.task.candidates[node], safe=False))
             labels = () if self.labels is None else (self.labels,)
             given = {} if self.weight is None else {f"{self.prefix}sample_weight": self.weight}
-            return model.fit(_safe_indexing(self.X, self.split[0]), *labels, **given)
+            return model.fit(data[1], *labels, **given)
 
         model = FoldModel(estimator, list(zip(data, halves, strict=False)), train, known)
         out = []
@@ -300,6 +305,13 @@ class _Run:
                 scores = _number(scores)
             out.append(scores)
         return out
+
+    @cached_property
+    def _data(self) -> list[Any]:
+        """Held-out and training rows as a scorer gets them."""
+        train, test = self.split
+        whole = (self.task.estimator, self.X, None)
+        return [_safe_split(*whole, test, train)[0], _safe_split(*whole, train)[0]]
 
     def _score_params(self, k: int) -> dict[str, Any]:
         rows = self.split[1 - k]
