@@ -122,7 +122,7 @@ def liquid(data: Data) -> dict[str, Any] | None:
 def _liquid(data: Data) -> dict[str, Any] | None:
     sysconfig.get_config_vars()["SO"] = ".so"  # it looks for its library by this name
     try:
-        import liquidSVM  # type: ignore
+        import liquidSVM
     except Exception:
         return None
     y = np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)

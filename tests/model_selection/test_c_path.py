@@ -8,12 +8,9 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
 from sklearn.svm import SVC
 
-from maxmargin.model_selection.c_path import (
-    kernel_of_width,
-    solve_c_path,
-    solve_folds,
-    squared_distances,
-)
+from maxmargin.kernels import Kernel
+from maxmargin.model_selection.c_path import solve_c_path, solve_folds
+from maxmargin.model_selection.shared import SharedKernels
 
 KERNELS = {
     "rbf": lambda X: rbf_kernel(X, gamma=0.1),
@@ -192,9 +189,10 @@ def test_threads_get_what_one_gets(data):
 
 def test_kernels_come_from_one_matrix_of_distances(data):
     X = data[0] + 100.0
-    distances = squared_distances(X)
+    shared = SharedKernels(X)
     for gamma in (0.01, 1.0, 50.0):
-        np.testing.assert_allclose(kernel_of_width(distances, gamma), rbf_kernel(X, gamma=gamma), atol=5e-6)
+        K = shared.matrix(Kernel("rbf", gamma=gamma))
+        np.testing.assert_allclose(K, rbf_kernel(X, gamma=gamma), atol=5e-6)
 
 
 @pytest.mark.parametrize("Cs", [[1.0, 1.0], [2.0, 1.0], [0.0, 1.0]])

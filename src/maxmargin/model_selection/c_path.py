@@ -29,25 +29,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import (
-    IN_ORDER,
-    INDEX_BITS,
-    REORDER,
-    add_rows,
-    compiled,
-    exp2,
-    fmax,
-    fmin,
-    index_in,
-    with_index,
-)
+from maxmargin._jit import REORDER, add_rows, compiled, fmax, fmin
+from maxmargin.model_selection._c_newton import newton
+from maxmargin.model_selection._c_steps import BIG, gather, pair_steps, select
 
 Floats = NDArray[np.float64]
 
-_BIG = 1e30
-# Largest block that pair steps gather, and violators at a bound that it takes in, besides half as many as
-# there are free variables.
-_BLOCK, _FEWEST_VIOLATORS = 2048, 256
+# Largest block that pair steps gather.
+_BLOCK = 2048
 # Largest number of variables of a Newton step; up to how many free ones it takes place among many violators.
 _NEWTON, _SMALL = 3000, 1000
 # Fewest pair steps that a round may take.
@@ -86,313 +75,14 @@ class PathResult(NamedTuple):
     solved: NDArray[np.bool_]
 
 
-@compiled()
-def _fetch(K, slots, block, valid, size, i):  # type: ignore[no-untyped-def]
-    """Fill row i of the block: its variable's kernel values with the others."""
-    row, line = K[slots[i]], block[i]
-    for k in range(size):
-        line[k] = row[slots[k]]
-    valid[i] = True
-
-
-@compiled(fastmath=REORDER)
-def _pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up, down, tau):  # type: ignore[no-untyped-def]
-    """Second-order SMO on Q[:size, :size], changing u; returns the number of steps.
-
-    up / down hold the gradient, or +-big where the variable cannot rise / fall. The index of a maximum
-    rides in the low mantissa bits of its value, so that each step is two vectorised passes, by chunks of
-    2**INDEX_BITS. Rows of Q that are not yet valid are fetched from K when they are asked for.
-    """
-    big = g.dtype.type(_BIG)
-    zero, two = g.dtype.type(0.0), g.dtype.type(2.0)
-    chunk = 1 << INDEX_BITS
-    low, high = big, -big
-    i = 0
-    for t in range(size):
-        up[t] = g[t] if u[t] < hi[t] else big
-        down[t] = g[t] if u[t] > lo[t] else -big
-        high = max(high, down[t])
-        if up[t] < low:
-            low = up[t]
-            i = t
-    steps = 0
-    while steps < max_steps and high - low >= tol:
-        if not valid[i]:
-            _fetch(K, slots, Q, valid, size, i)
-        row_i = Q[i]
-        diag_i = diag[i]
-        best, j = zero, 0
-        for start in range(0, size, chunk):
-            end = min(size, start + chunk)
-            some_row, some_down, some_diag = row_i[start:end], down[start:end], diag[start:end]
-            best_here = zero
-            for t in range(end - start):
-                b = fmax(some_down[t] - low, zero)
-                gain = b * b / fmax(diag_i + some_diag[t] - two * some_row[t], tau)
-                best_here = fmax(best_here, with_index(gain, t))
-            if best_here > best:
-                best = best_here
-                j = start + index_in(best_here)
-        if not valid[j]:
-            _fetch(K, slots, Q, valid, size, j)
-        row_j = Q[j]
-        g_j = down[j]
-        curvature = np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j])
-        curvature = max(curvature, np.float64(tau))
-        room_i, room_j = hi[i] - u[i], u[j] - lo[j]
-        d = min(np.float64(g_j - low) / curvature, min(room_i, room_j))
-        before_i, before_j = u[i], u[j]
-        u[i] = hi[i] if d == room_i else u[i] + d
-        u[j] = lo[j] if d == room_j else u[j] - d
-        if i == j or (u[i] == before_i and u[j] == before_j):
-            break  # the pair cannot move in this precision
-        steps += 1
-        up[i] = low if u[i] < hi[i] else big
-        down[i] = low if u[i] > lo[i] else -big
-        up[j] = g_j if u[j] < hi[j] else big
-        down[j] = g_j if u[j] > lo[j] else -big
-        step = g.dtype.type(d)
-        reference = high
-        high, best = -big, zero
-        i = -1
-        for start in range(0, size, chunk):
-            end = min(size, start + chunk)
-            some_up, some_down = up[start:end], down[start:end]
-            some_i, some_j = row_i[start:end], row_j[start:end]
-            best_here = zero
-            for t in range(end - start):
-                x = step * (some_i[t] - some_j[t])
-                a = some_up[t] + x
-                b = some_down[t] + x
-                some_up[t] = a
-                some_down[t] = b
-                high = fmax(high, b)
-                best_here = fmax(best_here, with_index(fmax(reference - a, zero), t))
-            if best_here > best:
-                best = best_here
-                i = start + index_in(best_here)
-        if i < 0 or not up[i] < reference:  # nothing below the reference: scan exactly
-            low, i = big, 0
-            for t in range(size):
-                if up[t] < low:
-                    low = up[t]
-                    i = t
-        low = up[i]
-    return steps
-
-
-@compiled(fastmath=REORDER)
-def _solve_rows(R, size, X, start, count):  # type: ignore[no-untyped-def]
-    """Each of `count` rows x of X, an even number, becomes ``(R R')^-1 x``; R is lower triangular."""
-    zero, one = R.dtype.type(0.0), R.dtype.type(1.0)
-    for i in range(size):
-        row = R[i]
-        inverse = one / row[i]
-        for r in range(start, start + count, 2):
-            x, z = X[r], X[r + 1]
-            s, t = zero, zero
-            for k in range(i):
-                s += row[k] * x[k]
-                t += row[k] * z[k]
-            x[i] = (x[i] - s) * inverse
-            z[i] = (z[i] - t) * inverse
-    for i in range(size - 1, -1, -1):
-        row = R[i]
-        inverse = one / row[i]
-        for r in range(start, start + count, 2):
-            x, z = X[r], X[r + 1]
-            s, t = x[i] * inverse, z[i] * inverse
-            x[i], z[i] = s, t
-            for k in range(i):
-                x[k] -= s * row[k]
-                z[k] -= t * row[k]
-
-
-@compiled()
-def _factor(A, ridge):  # type: ignore[no-untyped-def]
-    """Cholesky factor of A with a ridge, raised until there is one; the ridge, or -1. A is changed."""
-    m = len(A)
-    diagonal, mean = np.empty(m), 0.0
-    for i in range(m):
-        diagonal[i] = A[i, i]
-        mean += abs(diagonal[i]) / m
-    R = A
-    for _ in range(14):
-        for i in range(m):
-            A[i, i] = diagonal[i] + ridge * mean
-        try:
-            R = np.linalg.cholesky(A)
-            return R, ridge
-        except Exception:
-            ridge *= 4.0
-    return R, -1.0
-
-
-@compiled(fastmath=REORDER)
-def _direction(R, size, g, below, above, d, small):  # type: ignore[no-untyped-def]
-    r"""The minimum d in the box, with sum zero, of the quadratic with gradient g and matrix A = R R'.
-
-    With :math:`w = A^{-1}g` and :math:`v = A^{-1}e` the step is :math:`\lambda v - w`. It is taken as far as
-    the first bound; that variable is fixed there and taken out of the inverse, which is kept in product form:
-    :math:`A^{-1} - \sum_p c_p c_p^\top`. Columns of the inverse are solved for some at a time, for those
-    variables that are going to meet their bounds next. One at a time, for what lies beyond its bound in the
-    first step need not do so in the last. It ends early where a pivot gets too `small`.
-    """
-    batch, most = 16, min(size, 512)
-    w, v, p, reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    column = np.empty(size, R.dtype)
-    active = np.ones(size)
-    where = np.full(size, -1)
-    columns = np.empty((most + batch, size), R.dtype)
-    for i in range(size):
-        columns[0, i], columns[1, i] = g[i], 1
-        d[i] = 0.0
-    _solve_rows(R, size, columns, 0, 2)
-    for i in range(size):
-        w[i], v[i] = columns[0, i], columns[1, i]
-    parts = np.empty((most, size), R.dtype)
-    known = 0
-    for removed in range(size - 1):
-        sum_w, sum_v, total = 0.0, 0.0, 0.0
-        for i in range(size):
-            sum_w += w[i]
-            sum_v += v[i]
-            total += d[i]
-        level = (sum_w - total) / sum_v  # total is zero but for rounding
-        length = 1.0
-        for i in range(size):
-            x = (level * v[i] - w[i]) * active[i]
-            p[i] = x
-            room = (above[i] if x > 0 else below[i]) - d[i]
-            reach[i] = room / x if x != 0 else _BIG
-            length = fmin(length, reach[i])
-        length = max(length, 0.0)
-        first = -1
-        for i in range(size):
-            if reach[i] <= length and length < 1.0:
-                first = i
-                break
-        for i in range(size):
-            x = fmin(fmax(d[i] + length * p[i], below[i]), above[i])
-            w[i] += (x - d[i]) * active[i]
-            d[i] = x
-        if first < 0:
-            break
-        end = above[first] if p[first] > 0 else below[first]
-        w[first] += end - d[first]
-        d[first] = end
-        if removed >= most:
-            break
-        if where[first] < 0:
-            if known + batch > len(columns):
-                break
-            for r in range(known, known + batch):
-                line = columns[r]
-                for i in range(size):
-                    line[i] = 0
-            k = first
-            for r in range(known, known + batch):
-                columns[r, k] = 1
-                where[k] = r
-                k = -1
-                nearest = 0.5 * _BIG
-                for i in range(size):
-                    if where[i] < 0 and reach[i] < nearest:
-                        nearest, k = reach[i], i
-                if k < 0:
-                    break
-            _solve_rows(R, size, columns, known, batch)
-            known += batch
-        source = columns[where[first]]
-        for i in range(size):
-            column[i] = source[i]
-        for k in range(removed):
-            part = parts[k]
-            y = part[first]
-            for i in range(size):
-                column[i] -= y * part[i]
-        pivot = np.float64(column[first])
-        if not pivot > small:
-            break
-        part = parts[removed]
-        scale = R.dtype.type(1.0 / np.sqrt(pivot))
-        x, z = w[first] / pivot, v[first] / pivot
-        for i in range(size):
-            part[i] = column[i] * scale
-            w[i] -= x * column[i]
-            v[i] -= z * column[i]
-        active[first], w[first], v[first] = 0.0, 0.0, 0.0
-
-
-@compiled(fastmath=REORDER)
-def _lowest(A, g, d):  # type: ignore[no-untyped-def]
-    """Where on the way from 0 to d the objective is lowest, as a share of d; 0 if d does not descend."""
-    slope, curvature = 0.0, 0.0
-    for i in range(len(d)):
-        slope += g[i] * d[i]
-        row, s = A[i], 0.0
-        for k in range(len(d)):
-            s += row[k] * d[k]
-        curvature += s * d[i]
-    if not slope < 0:
-        return 0.0
-    return min(1.0, -slope / curvature) if curvature > 0 else 1.0
-
-
-@compiled()
-def _restore_sum(d, below, above):  # type: ignore[no-untyped-def]
-    """Bring the sum of d to zero with those inside the box: near-singular matrices have much to cancel."""
-    for _ in range(3):
-        total, room = 0.0, 0.0
-        for i in range(len(d)):
-            total += d[i]
-        for i in range(len(d)):
-            if below[i] < d[i] < above[i]:
-                room += d[i] - below[i] if total > 0 else above[i] - d[i]
-        if total == 0 or room == 0:
-            return
-        share = min(1.0, abs(total) / room)
-        for i in range(len(d)):
-            if below[i] < d[i] < above[i]:
-                d[i] -= share * (d[i] - below[i] if total > 0 else d[i] - above[i])
-
-
-@compiled()
-def _newton(K, u, g, lo, hi, members, scale, ridge):  # type: ignore[no-untyped-def]
-    """A Newton step on some variables; returns whether there was one, and the ridge."""
-    size = len(members)
-    A = np.empty((size, size), K.dtype)
-    gradient, below, above, d = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    for i in range(size):
-        k = members[i]
-        row, line = K[k], A[i]
-        for j in range(size):
-            line[j] = row[members[j]]
-        gradient[i], below[i], above[i] = g[k], lo[k] - u[k], hi[k] - u[k]
-    R, found = _factor(A, ridge)
-    if found < 0:
-        return False, ridge
-    _direction(R, size, gradient, below, above, d, (1e-6 if K.itemsize == 4 else 1e-12) / scale)
-    _restore_sum(d, below, above)
-    length = _lowest(A, gradient, d)
-    if length == 0:
-        return False, found
-    for i in range(size):
-        k = members[i]
-        d[i] *= length
-        u[k] = lo[k] if d[i] <= below[i] else (hi[k] if d[i] >= above[i] else u[k] + d[i])
-    add_rows(g, K, members, d, 0, K.shape[1])
-    return True, found
-
-
 @compiled(fastmath=REORDER)
 def _survey(u, g, lo, hi):  # type: ignore[no-untyped-def]
     """Extremes of the gradient, and sum and number of the free ones."""
-    low, high, total, free = _BIG, -_BIG, 0.0, 0
+    low, high, total, free = BIG, -BIG, 0.0, 0
     for t in range(len(u)):
         rises, falls = u[t] < hi[t], u[t] > lo[t]
-        low = fmin(low, g[t] if rises else _BIG)
-        high = fmax(high, g[t] if falls else -_BIG)
+        low = fmin(low, g[t] if rises else BIG)
+        high = fmax(high, g[t] if falls else -BIG)
         total += g[t] if rises and falls else 0.0
         free += 1 if rises and falls else 0
     return low, high, total, free
@@ -407,124 +97,6 @@ def _snap(u, lo, hi):  # type: ignore[no-untyped-def]
             u[t] = hi[t]
         elif u[t] - lo[t] <= near:
             u[t] = lo[t]
-
-
-@compiled()
-def _select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-def]
-    """The free variables and the worst violators at a bound, at most about `most`; returns their number.
-
-    Among too many violators a histogram of the violations finds the worst, on either side apart.
-    """
-    n, bins = len(u), 128
-    counts = np.zeros((2, bins), np.int64)
-    scale = bins / (high - low) * 0.999999
-    code = np.empty(n, np.int16)  # -1: no, 0: free, else 1 + side * bins + bin
-    size = 0
-    for t in range(n):
-        rises, falls = u[t] < hi[t], u[t] > lo[t]
-        code[t] = -1
-        if rises and falls:
-            code[t] = 0
-            if size < most:
-                members[size] = t
-                size += 1
-        elif rises and g[t] < high:
-            b = min(int((g[t] - low) * scale), bins - 1)
-            counts[0, b] += 1
-            code[t] = 1 + b
-        elif falls and g[t] > low:
-            b = min(int((high - g[t]) * scale), bins - 1)
-            counts[1, b] += 1
-            code[t] = 1 + bins + b
-    room = min(most - size, _FEWEST_VIOLATORS + size // 2)
-    total, share = np.zeros(2, np.int64), np.empty(2, np.int64)
-    for b in range(bins):
-        total[0] += counts[0, b]
-        total[1] += counts[1, b]
-    share[0] = min(total[0], max(room // 2, room - total[1]))
-    share[1] = min(total[1], room - share[0])
-    last = np.full(2, bins)
-    for side in range(2):
-        s = 0
-        for b in range(bins):
-            s += counts[side, b]
-            if s > share[side]:
-                last[side] = b
-                break
-        share[side] -= s - counts[side, min(last[side], bins - 1)] if last[side] < bins else s
-    for t in range(n):
-        if code[t] > 0:
-            side = 1 if code[t] > bins else 0
-            b = code[t] - 1 - side * bins
-            if b == last[side]:  # as many of the last bin as there is room for
-                share[side] -= 1
-            if b < last[side] or (b == last[side] and share[side] >= 0):
-                members[size] = t
-                size += 1
-    return size
-
-
-@compiled()
-def _gather(K, block, valid, place, slots, size, members, wanted):  # type: ignore[no-untyped-def]
-    """Let slots[:size] hold the members, block their kernel values; returns the new size.
-
-    Others stay where they are, unless they are many or in the way: only rows of newcomers are read.
-    """
-    keep = np.zeros(size, np.bool_)
-    kept, n_new = 0, 0
-    fresh = np.empty(wanted, np.int64)
-    for i in range(wanted):
-        s = place[members[i]]
-        if s >= 0:
-            keep[s] = True
-            kept += 1
-        else:
-            fresh[n_new] = members[i]
-            n_new += 1
-    if 2 * (size - kept) > wanted:  # close up
-        top = 0
-        stay = np.empty(kept, np.int64)
-        for s in range(size):
-            if keep[s]:
-                stay[top] = s
-                top += 1
-            else:
-                place[slots[s]] = -1
-        for a in range(top):
-            valid[a] = valid[stay[a]]
-            if valid[a]:
-                source, line = block[stay[a]], block[a]
-                for b in range(top):
-                    line[b] = source[stay[b]]
-            slots[a] = slots[stay[a]]
-            place[slots[a]] = a
-        size = top
-        keep = np.ones(size, np.bool_)
-    at = np.empty(n_new, np.int64)
-    hole = 0
-    limit = min(len(block), len(slots))
-    for i in range(n_new):
-        if size < limit:
-            s = size
-            size += 1
-        else:
-            while keep[hole]:
-                hole += 1
-            s = hole
-            hole += 1
-            place[slots[s]] = -1
-        slots[s] = fresh[i]
-        place[fresh[i]] = s
-        at[i] = s
-    for i in range(n_new):
-        valid[at[i]] = False
-    if n_new > 0:
-        for b in range(size):
-            if valid[b]:
-                row, line = K[slots[b]], block[b]
-                for i in range(n_new):
-                    line[at[i]] = row[fresh[i]]
-    return size
 
 
 @compiled()
@@ -545,7 +117,7 @@ def _balance(u, g, lo, hi, level, change):  # type: ignore[no-untyped-def]
                 excess -= room
                 if excess == 0:
                     break
-        if width > _BIG:
+        if width > BIG:
             break
         width *= 4.0
     return abs(excess) <= 1e-13 * largest * n
@@ -637,16 +209,16 @@ def _solve_node(  # type: ignore[no-untyped-def]
             want_newton = False
             size = _movable(u, g, lo, hi, middle, 0.25 * tol, free, members)
             if size > 0:
-                done, ridge[0] = _newton(K, u, g, lo, hi, members[:size], scale, ridge[0])
+                done, ridge[0] = newton(K, u, g, lo, hi, members[:size], scale, ridge[0])
                 spent = 0.0
                 if done:
                     want_newton = high - low < 0.7 * last
                     last = high - low
                     continue
         last = high - low
-        wanted = _select(u, g, lo, hi, low, high, len(slots), members) if free < 0.9 * _BLOCK else n
+        wanted = select(u, g, lo, hi, low, high, len(slots), members) if free < 0.9 * _BLOCK else n
         direct = wanted > 0.65 * n
-        size = n if direct else _gather(K, block, valid, place, slots, held[0], members, wanted)
+        size = n if direct else gather(K, block, valid, place, slots, held[0], members, wanted)
         if not direct:
             held[0] = size
         for i in range(size):  # most rows matter: on the matrix itself; else on the block
@@ -657,7 +229,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
         most = max(2.0 * _newton_cost(free, n) / _step_cost(size), _FEWEST_STEPS)
         most = int(min(most, 4.0 * size, budget - steps))
         inner = K.dtype.type(max(0.5 * tol, 0.1 * (high - low)))
-        taken = _pair_steps(
+        taken = pair_steps(
             K,
             slots,
             K if direct else block,
@@ -689,8 +261,8 @@ def _solve_node(  # type: ignore[no-untyped-def]
         want_newton = count == 0 or spent > 0.3 * _newton_cost(free, n)
     _snap(u, lo, hi)
     low, high, total, free = _survey(u, g, lo, hi)
-    if low >= _BIG or high <= -_BIG:  # one class only: nothing can move
-        return (low if low < _BIG else (high if high > -_BIG else 0.0)), 0.0, steps
+    if low >= BIG or high <= -BIG:  # one class only: nothing can move
+        return (low if low < BIG else (high if high > -BIG else 0.0)), 0.0, steps
     return (total / free if free > 0 else 0.5 * (low + high)), high - low, steps
 
 
@@ -881,36 +453,3 @@ def solve_c_path(
     """
     masks = np.asarray(train)[None]
     return solve_folds(K, y, masks, Cs, tol=tol, weight=weight, warm=warm, max_steps=max_steps)[0]
-
-
-def squared_distances(X: NDArray[Any]) -> NDArray[np.float32]:
-    """Squared Euclidean distances between all rows, rounded to float32 only at the end."""
-    X = np.asarray(X, dtype=np.float64) - np.mean(X, axis=0, dtype=np.float64)
-    norms = np.einsum("ij,ij->i", X, X)
-    distances = np.empty((len(X), len(X)), np.float32)
-    for start in range(0, len(X), 256):
-        rows = slice(start, start + 256)
-        part = X[rows] @ X.T
-        part *= -2
-        part += norms[rows, None]
-        part += norms
-        distances[rows] = np.maximum(part, 0, out=part)
-    np.fill_diagonal(distances, 0)
-    return distances
-
-
-def kernel_of_width(
-    distances: NDArray[np.float32], gamma: float, out: NDArray[np.float32] | None = None
-) -> NDArray[np.float32]:
-    """``exp(-gamma * distances)``, for the kernel of one width after the other from the same distances."""
-    out = np.empty_like(distances) if out is None else out
-    _exp_rows(distances, np.float32(-gamma / np.log(2)), out)
-    return out
-
-
-@compiled(fastmath=IN_ORDER)
-def _exp_rows(distances, factor, out):  # type: ignore[no-untyped-def]
-    for i in range(len(distances)):
-        source, line = distances[i], out[i]
-        for k in range(len(source)):
-            line[k] = exp2(factor * source[k])

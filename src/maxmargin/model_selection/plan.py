@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from maxmargin.model_selection.chains import Chain
 from maxmargin.model_selection.folds import split_parameters, split_pipeline
+from maxmargin.model_selection.path import Path
 
 # Parameter along which each machine walks, and whether upwards; measured, see docs/notes/search.md.
 DIRECTIONS: dict[str, tuple[str, bool]] = {
@@ -33,13 +32,13 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
     """The node that each node starts from, -1 for none."""
     n = len(candidates)
     if not isinstance(path, str):
-        given = [int(p) for p in getattr(path, "parents", path)]
-        if len(given) != n or not _is_forest(given):
-            raise ValueError(
-                f"path must name for each of the {n} candidates the one that it starts from, or -1, without "
-                "cycles."
-            )
-        return given
+        try:
+            given = path if isinstance(path, Path) else Path(path)
+        except ValueError as error:
+            raise ValueError(f"This path is none: {error}") from error
+        if len(given) != n:
+            raise ValueError(f"path must name a parent for each of the {n} candidates, got {len(given)}.")
+        return [int(parent) for parent in given.parents]
     if path not in PATHS:
         raise ValueError(f"path must be one of {', '.join(PATHS)}, or a sequence of parents; got {path!r}.")
     if path == "cold":
@@ -67,21 +66,14 @@ def chains_of(
 
     All folds of a hinge `SVC` are one chain, as they start from each other, if there are enough chains.
     """
-    children: dict[int, list[int]] = {}
-    for node, parent in enumerate(parents):
-        children.setdefault(parent, []).append(node)
-    _, _, prefix = split_pipeline(estimator)
-    trees = []
-    for root in children.get(-1, []):
-        order, links, stack = [], [], [(root, -1)]
-        while stack:
-            node, parent = stack.pop()
-            order.append(node)
-            links.append(parent)
-            stack += [(child, node) for child in reversed(children.get(node, []))]
-        trees.append((tuple(order), tuple(links)))
+    _, last, prefix = split_pipeline(estimator)
+    found: dict[int, list[tuple[int, int]]] = {}
+    root: dict[int, int] = {}
+    for parent, node in Path(parents).pairs():
+        root[node] = root.get(parent, node)
+        found.setdefault(root[node], []).append((node, parent))
+    trees: list[Any] = [tuple(zip(*found[k], strict=True)) for k in sorted(found)]
     trees = [part for tree in trees for part in _one_preprocessing(tree, candidates, prefix)]
-    _, last, _ = split_pipeline(estimator)
     one_for_all = type(last).__name__ == "SVC" and len(trees) >= 2 * n_jobs
     folds = [tuple(range(n_splits))] if one_for_all else [(k,) for k in range(n_splits)]
     return [Chain(some, nodes, links) for nodes, links in trees for some in folds]
@@ -98,19 +90,3 @@ def _one_preprocessing(tree: Any, candidates: Sequence[dict[str, Any]], prefix: 
         nodes = tuple(tree[0][at] for at in places)
         out.append((nodes, tuple(p if p in nodes else -1 for p in (tree[1][at] for at in places))))
     return out
-
-
-def _is_forest(parents: list[int]) -> bool:
-    n = len(parents)
-    if any(not -1 <= p < n for p in parents):
-        return False
-    done = np.zeros(n, np.bool_)
-    for node in range(n):
-        seen = set()
-        while node != -1 and not done[node]:
-            if node in seen:
-                return False
-            seen.add(node)
-            node = parents[node]
-        done[list(seen)] = True
-    return True
