@@ -5,6 +5,7 @@
 array(['a', 'b'], dtype='<U1')
 """
 
+from maxmargin._scales import UnscaledDataWarning
 from maxmargin.all_distances import AllDistancesSVC
 from maxmargin.crammer_singer import CrammerSingerSVC
 from maxmargin.incremental import IncrementalSVC
@@ -20,5 +21,6 @@ __all__ = [
     "L2OneClassSVM",
     "NuSVC",
     "OneClassSVM",
+    "UnscaledDataWarning",
 ]
 __version__ = "0.1.0"

@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin import solvers
+from maxmargin._scales import UnscaledDataWarning, disparity
 from maxmargin._threads import Threads, effective_n_jobs
 from maxmargin.decision import expand, linear
 from maxmargin.dual import Dual
@@ -65,6 +66,10 @@ _SMALL_STEPS = 100
 # Sum of coefficients up to which float32 kernel values predict to four digits.
 _LARGEST_SUM = 1000.0
 
+_UNSCALED = (
+    "Some features vary more than a thousand times as much as others, which the machine will hardly see and "
+    "which makes training slow: scale them, for example with make_pipeline(StandardScaler(), ...)."
+)
 _ADVICE = {
     Status.MAX_ITER: "the budget of iterations (max_iter) was used up; scale the features (for "
     "example with StandardScaler), lower C or raise max_iter",
@@ -139,6 +144,8 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
+        if self.kernel != "precomputed" and not callable(self.kernel) and disparity(X) is not None:
+            warnings.warn(_UNSCALED, UnscaledDataWarning, stacklevel=4)
         self._prepared: dict[str, Any] = {}
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (_num_samples(X),)
         return X, y
