@@ -20,12 +20,14 @@ def read(contents: bytes, where: str, wanted: Wanted) -> Table:
     if wanted.target not in (None, "") or wanted.drop:
         raise DataError(f"{where}: a file in SVMlight format has no named columns; the label comes first.")
     try:
-        X, y = load_svmlight_file(io.BytesIO(contents), n_features=wanted.width)
+        X, y = load_svmlight_file(io.BytesIO(contents))
     except (ValueError, OverflowError, MemoryError) as error:
         raise DataError(f"{where} is not in SVMlight format: {_reason(contents, error)}.") from error
     whole = np.asarray(y, dtype=np.int64) if np.isfinite(y).all() and np.abs(y).max(initial=0) < 2**53 else y
     y = whole if np.array_equal(whole, y) else y
     X = sp.csr_array(X)
+    if wanted.width is not None and X.shape[1] < wanted.width:  # the last features are zero in all rows
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], wanted.width))
     size = X.shape[0] * X.shape[1]
     if X.nnz > _DENSE * size and size <= _MOST_VALUES:
         return Table(X.toarray(), y, target="label")

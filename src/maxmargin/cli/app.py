@@ -1,0 +1,123 @@
+"""The commands, and what happens when one of them fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli.compare import compare
+from maxmargin.cli.convert import convert
+from maxmargin.cli.demo import demo
+from maxmargin.cli.output import BadInput, Interrupted, one_line, show_warning
+from maxmargin.cli.predict import predict
+from maxmargin.cli.search import search
+from maxmargin.cli.solvers import solvers
+from maxmargin.cli.train import train
+
+app = typer.Typer(
+    name="maxmargin",
+    help="Kernel support vector machines: train, search, compare, exchange. Data come from LIBSVM/SVMlight, "
+    "CSV, Parquet and NPZ files, compressed or not, or from the standard input (-).",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from maxmargin import __version__
+
+        typer.echo(f"maxmargin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+class _ReaderGone(Exception):
+    """Whoever read the output has seen enough."""
+
+
+def _patient(command: Callable[..., None]) -> Callable[..., None]:
+    """The command; typer would call a closed pipe a failure."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise _ReaderGone from error
+
+    return run
+
+
+for command in (demo, train, predict, search, solvers, compare, convert):
+    app.command()(_patient(command))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line.
+
+    Bad input (a wrong option, a missing file, data that do not fit) ends with exit code 2 and one line on the
+    standard error; Ctrl-C with 130.
+    """
+    warnings.showwarning = show_warning
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    try:
+        code = app(args=arguments, prog_name="maxmargin", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except Interrupted as error:
+        return _fail(str(error), 130)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", 130)
+    except _ReaderGone:
+        # Python would complain at exit of what it could not write.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (BadInput, ValueError, OSError, ImportError, MemoryError) as error:
+        if os.environ.get("MAXMARGIN_TRACEBACK"):
+            raise
+        return _fail(_message(error), 2)
+    except Exception as error:
+        code = getattr(error, "exit_code", None)  # a usage error of typer, whichever version it is
+        if code is None:
+            raise
+        return _fail(_usage(error), int(code)) if str(error) and int(code) else int(code)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"maxmargin: {one_line(message)}", file=sys.stderr)
+    return code
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}"
+    return str(error) or type(error).__name__
+
+
+def _usage(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "maxmargin"
+    return f"{error.format_message()} See: {path} --help"

@@ -1,0 +1,132 @@
+"""``maxmargin compare``: several solvers on one data set."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.output import BadInput, Interrupted, emit, need_matplotlib, table, working
+
+# Seconds in which everything is compiled; what a solver needs is apart from what it takes to compile it.
+_WARM_UP = 0.2
+
+
+def compare(
+    data: o.Data,
+    target: o.Target = None,
+    drop: o.Drop = None,
+    format: o.DataFormat = None,
+    scale: o.Scaling = o.Scale.none,
+    machine: o.Machine = "svc",
+    solver: Annotated[
+        list[str] | None,
+        typer.Option("--solver", "-s", help="A solver; may be repeated.", show_default="all that can"),
+    ] = None,
+    kernel: o.Kernel = None,
+    c: o.C = None,
+    gamma: o.Gamma = None,
+    nu: o.Nu = None,
+    loss: o.Loss = None,
+    tol: o.Tol = None,
+    cache_size: o.CacheSize = None,
+    max_time: Annotated[float, typer.Option(help="Budget of each solver in seconds.")] = 60.0,
+    n_jobs: o.Jobs = None,
+    plot: o.Picture = None,
+    json: o.Json = False,
+) -> None:
+    """Train with several solvers: iterations, kernel operations, seconds, certified gap.
+
+    Example: maxmargin compare data.csv --scale standard -s batch -s smo -s rosen --plot gap.png
+    """
+    from sklearn.base import clone
+
+    from maxmargin import solvers
+    from maxmargin.cli.machines import prepare
+
+    if plot is not None:
+        from maxmargin.inspection import TraceDisplay
+
+        need_matplotlib()
+    parameters = o.given(
+        kernel=kernel, C=c, gamma=gamma, nu=nu, loss=loss, tol=tol, cache_size=cache_size, n_jobs=n_jobs
+    )
+    task = prepare(
+        data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
+    )
+    if "solver" not in task.machine.get_params():
+        raise BadInput(f"the machine {machine} has one way to be trained only")
+    for name in solver or ():
+        solvers.get(name)  # an unknown one fails before any work is done
+    X = task.X if task.estimator is task.machine else task.estimator[:-1].fit_transform(task.X)
+    labels = () if task.y is None else (task.y,)
+    fitted: dict[str, Any] = {}
+    rows: list[dict[str, Any]] = []
+    refused: dict[str, str] = {}
+    for name in solver or [name for name in solvers.names() if name != "auto"]:
+        model = clone(task.machine).set_params(solver=name, max_time=max_time)
+        try:
+            with working(f"{name}: compiling"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                clone(model).set_params(max_time=min(_WARM_UP, max_time)).fit(X, *labels)
+            with working(f"{name}: training"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                began = time.perf_counter()
+                model.fit(X, *labels)
+                seconds = time.perf_counter() - began
+        except (TypeError, ValueError) as error:
+            if solver:
+                raise BadInput(str(error)) from error
+            refused[name] = str(error)
+            continue
+        fitted[name] = model
+        rows.append(_row(name, model, seconds))
+        if model.status_ == "interrupted":
+            break
+    if not rows:
+        raise BadInput(next(iter(refused.values()), "there is no solver to compare"))
+    rows.sort(key=lambda row: (row["status"] != "solved", row["seconds"]))
+    if plot is not None:
+        TraceDisplay.from_estimator(
+            {row["solver"]: fitted[row["solver"]] for row in rows}, x="seconds", y="gap"
+        ).figure_.savefig(plot, dpi=150)
+    if json:
+        emit({"data": data, "rows": X.shape[0], "features": X.shape[1], "solvers": rows, "refused": refused})
+    else:
+        title = f"{type(task.machine).__name__} on {data}: {X.shape[0]:,} rows, {X.shape[1]:,} features"
+        table(title, [_short(row) for row in rows])
+    if rows and any(model.status_ == "interrupted" for model in fitted.values()):
+        raise Interrupted("interrupted; the solvers that were not reached are missing")
+
+
+def _row(name: str, model: Any, seconds: float) -> dict[str, Any]:
+    import numpy as np
+
+    # Of every machine the value that was reached: they must agree up to the gaps.
+    return {
+        "solver": name,
+        "status": str(model.status_),
+        "seconds": seconds,
+        "iterations": int(np.sum(model.n_iter_)),
+        "kernel_calls": int(model.n_kernel_calls_),
+        "kernel_evals": int(model.n_kernel_evals_),
+        "support_vectors": len(model.support_),
+        "dual_gap": float(np.sum(model.dual_gap_)),
+    }
+
+
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers for 80 columns."""
+    return {
+        "solver": row["solver"],
+        "status": row["status"],
+        "seconds": f"{row['seconds']:.3g}",
+        "iterations": f"{row['iterations']:,}",
+        "kernel ops": f"{row['kernel_calls']:.2e}",
+        "computed": f"{row['kernel_evals']:.2e}",
+        "SVs": f"{row['support_vectors']:,}",
+        "gap": f"{row['dual_gap']:.1e}",
+    }

@@ -1,0 +1,80 @@
+"""``maxmargin convert``: data and models from one format to another."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.output import BadInput, emit, note
+
+
+class Kind(StrEnum):
+    """What can be written."""
+
+    svmlight = "svmlight"
+    csv = "csv"
+    parquet = "parquet"
+    npz = "npz"
+    maxmargin = "maxmargin"
+    libsvm_model = "libsvm-model"
+    onnx = "onnx"
+
+
+_MODELS = {".maxmargin": Kind.maxmargin, ".model": Kind.libsvm_model, ".onnx": Kind.onnx}
+
+
+def convert(
+    source: Annotated[str, typer.Argument(help="Data or model file; - for data.", show_default=False)],
+    result: Annotated[str, typer.Argument(help="File to write; - for data.", show_default=False)],
+    to: Annotated[
+        Kind | None, typer.Option("--to", help="What to write.", show_default="from the suffix")
+    ] = None,
+    target: o.Target = None,
+    drop: o.Drop = None,
+    format: o.DataFormat = None,
+    json: o.Json = False,
+) -> None:
+    """Convert data (SVMlight, CSV, Parquet, NPZ) or a model (maxmargin, LIBSVM; to ONNX).
+
+    Examples: maxmargin convert data.csv data.svm; maxmargin convert a.maxmargin a.onnx
+    """
+    from maxmargin.persistence import kind
+
+    found = None if source == "-" else kind(source)
+    suffix = Path(result).suffix.lower()
+    if found is None:
+        if to in _MODELS.values() or (to is None and suffix in _MODELS):
+            raise BadInput(f"{source} is not a model file, so it cannot become a model")
+        from maxmargin.data import read, write
+
+        table = read(source, target=target, drop=drop or (), format=format)
+        if table.guessed and not json:
+            note(f"{source}: column {table.target!r} is the target (--target names another)")
+        write(table, result, format=to)
+        what = {"rows": table.X.shape[0], "features": table.X.shape[1]}
+    else:
+        wanted = to or _MODELS.get(suffix)
+        if wanted is None or wanted not in _MODELS.values():
+            raise BadInput(
+                f"{source} is a model: write it to a file that ends in {', '.join(_MODELS)}, or name "
+                f"--to {', '.join(_MODELS.values())}"
+            )
+        from maxmargin.cli.machines import load_model
+        from maxmargin.persistence import save, save_libsvm, to_onnx
+
+        estimator = load_model(source)
+        writers: dict[Kind, Any] = {
+            Kind.maxmargin: save,
+            Kind.libsvm_model: save_libsvm,
+            Kind.onnx: to_onnx,
+        }
+        writers[wanted](estimator, result)
+        what = {"model": type(estimator).__name__}
+    if json:
+        emit({"source": source, "result": result, **what})
+    elif result != "-":
+        note(f"{source} -> {result}")

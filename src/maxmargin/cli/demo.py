@@ -1,0 +1,218 @@
+"""``maxmargin demo``: train, search and draw on bundled data, beside scikit-learn."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.output import emit, note, table, working
+
+# Runs of each, of which the best counts.
+_REPEAT = 3
+# Solvers whose courses are drawn.
+_SOLVERS = ("batch", "mdm", "mdm-accelerated")
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path(
+        "maxmargin-demo"
+    ),
+    json: o.Json = False,
+) -> None:
+    """Train, search and draw on data that scikit-learn bundles, in under a minute.
+
+    Everything runs beside scikit-learn's SVC, in the same process and on the same data.
+    """
+    began = time.perf_counter()
+    data = _data()
+    with working("compiling; this happens once per installation"):
+        _compile(data)
+    trained = [_train(*parts) for parts in data]
+    found, search = _search()
+    drawn = _draw(out, search)
+    seconds = time.perf_counter() - began
+    if json:
+        emit({"training": trained, "search": [found], "pictures": drawn, "seconds": seconds})
+        return
+    table(
+        "Training: C=10, tol=1e-3; seconds, best of 3, compile time apart", [_short(row) for row in trained]
+    )
+    table("Search: 100 nodes x 5 folds; seconds", [_short_search(found)])
+    if drawn:
+        print("Pictures:", ", ".join(drawn))
+    print(f"Done in {seconds:.0f} s.")
+
+
+def _data() -> Sequence[tuple[Any, ...]]:
+    from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+    from sklearn.model_selection import train_test_split
+    from sklearn.preprocessing import StandardScaler
+
+    sets = {
+        "breast_cancer": load_breast_cancer(return_X_y=True),
+        "digits": load_digits(return_X_y=True),
+        "generated, 20 features": make_classification(
+            8_000, 20, n_informative=10, n_clusters_per_class=4, random_state=0
+        ),
+    }
+    parts = []
+    for name, (X, y) in sets.items():
+        X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+        scaler = StandardScaler().fit(X)
+        parts.append((name, scaler.transform(X), y, scaler.transform(X_test), y_test))
+    return parts
+
+
+def _compile(data: Sequence[tuple[Any, ...]]) -> None:
+    """Everything that is timed or drawn later, by two processes that share a cache on the disk."""
+    from maxmargin import SVC
+
+    command = "from maxmargin.cli import demo; demo.try_search()"
+    with subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.DEVNULL) as other:
+        for _, X, y, X_test, _ in data:
+            SVC(C=10.0).fit(X, y).predict(X_test)
+        for solver in _SOLVERS:
+            SVC(loss="squared_hinge", solver=solver).fit(data[0][1], data[0][2])
+        other.wait()
+    try_search()
+
+
+def try_search() -> None:
+    """Compile the search."""
+    import numpy as np
+
+    from maxmargin import SVC
+    from maxmargin.model_selection import SVMSearchCV
+
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    SVMSearchCV(SVC(), {"C": [1.0, 100.0], "gamma": [0.1, 1.0]}, n_jobs=1).fit(X, X[:, 0] * X[:, 1] > 0)
+
+
+def _train(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
+    import numpy as np
+    import sklearn.svm
+
+    from maxmargin import SVC
+
+    ours, theirs = SVC(C=10.0), sklearn.svm.SVC(C=10.0)
+    with working(f"{name}: training"):
+        fast = _best_of(lambda: ours.fit(X, y))
+        slow = _best_of(lambda: theirs.fit(X, y))
+    a, b = ours.predict(X_test), theirs.predict(X_test)
+    return {
+        "data": name,
+        "rows": len(X),
+        "seconds_sklearn": slow,
+        "seconds": fast,
+        "ratio": slow / fast,
+        "support_vectors": len(ours.support_),
+        "dual_gap": float(ours.dual_gap_.sum()),
+        "accuracy_sklearn": float((b == y_test).mean()),
+        "accuracy": float((a == y_test).mean()),
+        "same_labels": float(np.mean(a == b)),
+    }
+
+
+def _search() -> tuple[dict[str, Any], Any]:
+    import numpy as np
+    import sklearn.svm
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.preprocessing import StandardScaler
+
+    from maxmargin import SVC
+    from maxmargin.model_selection import SVMSearchCV
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    grid = {"C": np.geomspace(0.1, 1000.0, 10), "gamma": np.geomspace(1e-4, 1.0, 10)}
+    search = SVMSearchCV(SVC(), grid, n_jobs=2, progress=False)
+    with working("breast_cancer: searching"):
+        fast = _best_of(lambda: search.fit(X, y))
+        theirs = GridSearchCV(sklearn.svm.SVC(), grid, n_jobs=2)
+        slow = _best_of(lambda: theirs.fit(X, y), 1)
+    return {
+        "data": "breast_cancer",
+        "rows": len(X),
+        "seconds_sklearn": slow,
+        "seconds": fast,
+        "ratio": slow / fast,
+        "best_score_sklearn": float(theirs.best_score_),
+        "best_score": float(search.best_score_),
+        "best_params": search.best_params_,
+    }, search
+
+
+def _draw(out: Path, search: Any) -> list[str]:
+    """Pictures of the boundary, the search and the course of two solvers."""
+    try:
+        import matplotlib
+    except ImportError:
+        note("No pictures: they need matplotlib (pip install 'maxmargin[plot]').")
+        return []
+    from sklearn.datasets import make_moons
+
+    from maxmargin import SVC
+    from maxmargin.inspection import BoundaryDisplay, HullDisplay, SearchDisplay, TraceDisplay
+
+    matplotlib.use("Agg")  # no window is opened
+    out.mkdir(parents=True, exist_ok=True)
+    X, y = make_moons(400, noise=0.25, random_state=0)
+    names = []
+    with working("drawing"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SVC(C=10.0, gamma=1.0).fit(X, y)
+        solvers = {
+            name: SVC(C=10.0, gamma=1.0, loss="squared_hinge", solver=name, tol=1e-6).fit(X, y)
+            for name in _SOLVERS
+        }
+        displays: dict[str, Callable[[], Any]] = {
+            "boundary.png": lambda: BoundaryDisplay.from_estimator(model, X, y),
+            "search.png": lambda: SearchDisplay.from_estimator(search),
+            "trace.png": lambda: TraceDisplay.from_estimator(solvers),
+            "hulls.png": lambda: HullDisplay.from_points(X[:60] + 3.0 * y[:60, None], y[:60]),
+        }
+        for name, draw in displays.items():
+            draw().figure_.savefig(out / name, dpi=120)
+            names.append(str(out / name))
+    return names
+
+
+def _best_of(run: Callable[[], Any], times: int = _REPEAT) -> float:
+    best = float("inf")
+    for _ in range(times):
+        began = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def _short(row: dict[str, Any]) -> dict[str, str]:
+    """Numbers for 80 columns."""
+    return {
+        "data": row["data"],
+        "rows": f"{row['rows']:,}",
+        "scikit-learn": f"{row['seconds_sklearn']:.4f}",
+        "maxmargin": f"{row['seconds']:.4f}",
+        "ratio": f"{row['ratio']:.1f}",
+        "gap": f"{row['dual_gap']:.0e}",
+        "same labels": f"{100 * row['same_labels']:.1f} %",
+    }
+
+
+def _short_search(row: dict[str, Any]) -> dict[str, str]:
+    return {
+        "data": row["data"],
+        "GridSearchCV": f"{row['seconds_sklearn']:.2f}",
+        "SVMSearchCV": f"{row['seconds']:.2f}",
+        "ratio": f"{row['ratio']:.1f}",
+        "best score": f"{row['best_score']:.4f} (GridSearchCV: {row['best_score_sklearn']:.4f})",
+    }

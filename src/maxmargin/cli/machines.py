@@ -1,0 +1,175 @@
+"""Estimators by the names that the command line knows, and data made ready for them."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.cli.options import Scale
+from maxmargin.cli.output import BadInput, note, warn
+from maxmargin.data import DataError, Table, read
+
+# Name, class and what it is for.
+MACHINES: dict[str, tuple[str, str]] = {
+    "svc": ("SVC", "classification, pairs of classes"),
+    "nu-svc": ("NuSVC", "classification with nu in place of C"),
+    "all-distances": ("AllDistancesSVC", "one machine for all classes, small and quick to predict"),
+    "crammer-singer": ("CrammerSingerSVC", "one machine for all classes, one slack per sample"),
+    "incremental": ("IncrementalSVC", "two classes, rows can be added and removed later"),
+    "one-class": ("OneClassSVM", "outlier detection"),
+    "l2-one-class": ("L2OneClassSVM", "outlier detection with squared slacks"),
+}
+
+
+@dataclass
+class Task:
+    """An estimator, the data it is to be trained on, and whether these have a target."""
+
+    estimator: Any
+    machine: Any
+    X: Any
+    y: Any
+    table: Table
+
+    def fit(self) -> float:
+        """Train; returns the seconds it took."""
+        began = time.perf_counter()
+        self.estimator.fit(self.X, *(() if self.y is None else (self.y,)))
+        return time.perf_counter() - began
+
+
+def make(name: str, parameters: dict[str, Any]) -> Any:
+    """The estimator of a name, with parameters."""
+    import maxmargin
+
+    if name not in MACHINES:
+        raise BadInput(f"unknown machine {name!r}: use one of {', '.join(MACHINES)}")
+    estimator = getattr(maxmargin, MACHINES[name][0])()
+    known = estimator.get_params()
+    for parameter, value in parameters.items():
+        if parameter not in known:
+            raise BadInput(f"the machine {name} has no parameter {parameter}: it has {', '.join(known)}")
+        if parameter in ("gamma", "class_weight") and isinstance(value, str):
+            value = _number_or_text(value)
+        estimator.set_params(**{parameter: value})
+    return estimator
+
+
+def prepare(
+    source: str, name: str, parameters: dict[str, Any], *, scale: Scale, target: str | None,
+    drop: list[str] | None, format: str | None, quiet: bool = False,
+) -> Task:  # fmt: skip
+    """Read the data and make an estimator for them."""
+    machine = make(name, parameters)
+    outliers = getattr(machine, "_estimator_type", None) == "outlier_detector" or hasattr(
+        machine, "fit_predict"
+    )
+    table = read(source, target=target, drop=drop or (), format=format)
+    if table.y is None and not outliers:
+        raise DataError(f"{source} has no target to train on.")
+    if table.guessed and not quiet:
+        what = "left out" if outliers else "the target"
+        note(f"{source}: column {table.target!r} is {what} (--target names another)")
+    if outliers:
+        table = Table(table.X, None, table.names, table.target, table.guessed)
+    weights = parameters.get("class_weight")
+    if weights not in (None, "balanced"):
+        machine.set_params(class_weight=_weights(weights, table.y))
+    X = table.X
+    if scale is Scale.none:
+        warn_if_unscaled(X, table.names)
+        return Task(machine, machine, X, table.y, table)
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+    if scale is Scale.minmax and sp.issparse(X):
+        raise BadInput("--scale minmax would fill a sparse matrix: use --scale maxabs")
+    scaler = {
+        Scale.standard: StandardScaler(with_mean=not sp.issparse(X)),
+        Scale.minmax: MinMaxScaler(),
+        Scale.maxabs: MaxAbsScaler(),
+    }[scale]
+    return Task(make_pipeline(scaler, machine), machine, X, table.y, table)
+
+
+def load_model(file: str) -> Any:
+    """The model of a file of maxmargin or of LIBSVM."""
+    from maxmargin.persistence import kind, load, load_libsvm
+
+    found = kind(file)
+    if found == "onnx":
+        raise BadInput(f"{file} is for ONNX runtimes; maxmargin reads its own models and LIBSVM's")
+    if found is None:
+        raise BadInput(f"{file} is not a model of maxmargin or LIBSVM")
+    return load(file) if found == "maxmargin" else load_libsvm(file)
+
+
+def remember_names(estimator: Any, names: list[str] | None) -> None:
+    """What scikit-learn does for data frames: the model knows its features by name."""
+    if names is not None:
+        first = estimator.steps[0][1] if hasattr(estimator, "steps") else estimator
+        first.feature_names_in_ = np.array(names, dtype=object)
+
+
+def values_for(estimator: Any, X: Any) -> Any:
+    """X as the model takes it: dense where it was trained on dense data."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    return X.toarray() if sp.issparse(X) and not getattr(last, "_sparse", False) else X
+
+
+def score(estimator: Any, X: Any, y: Any) -> tuple[str, float] | None:
+    """What the predictions are worth, if the labels are of the kind that is predicted."""
+    from sklearn.base import is_classifier, is_outlier_detector, is_regressor
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        if is_regressor(estimator):
+            return "r2", float(estimator.score(X, y))
+        if is_outlier_detector(estimator):
+            known = set(np.unique(y).tolist()) <= {-1, 1}
+            return ("accuracy", float(np.mean(estimator.predict(X) == y))) if known else None
+        if is_classifier(estimator) and set(np.unique(y).tolist()) <= set(estimator.classes_.tolist()):
+            return "accuracy", float(np.mean(estimator.predict(X) == y))
+    return None
+
+
+def warn_if_unscaled(X: Any, names: list[str] | None) -> None:
+    """Say it if some features are so small beside others that a kernel does not see them."""
+    from maxmargin._scales import UnscaledDataWarning, disparity
+
+    warnings.filterwarnings("ignore", category=UnscaledDataWarning)  # said here, with the command's own fix
+    found = disparity(X)
+    if found is not None:
+        large, small, ratio = found
+        called = [repr(names[k]) if names else str(k) for k in (large, small)]
+        warn(
+            f"feature {called[0]} varies {ratio:,.0f} times as much as {called[1]}, which the machine will "
+            "hardly see: scale the features (--scale standard)"
+        )
+
+
+def _number_or_text(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _weights(text: Any, y: Any) -> dict[Any, float]:
+    labels = {str(label): label for label in np.unique(y).tolist()}
+    weights: dict[Any, float] = {}
+    for part in str(text).split(","):
+        label, _, weight = part.partition("=")
+        try:
+            weights[labels[label.strip()]] = float(weight)
+        except (KeyError, ValueError) as error:
+            raise BadInput(
+                f"--class-weight {text}: {part!r} is not label=weight with one of the labels "
+                f"{', '.join(list(labels)[:12])}"
+            ) from error
+    return weights

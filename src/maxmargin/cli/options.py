@@ -1,0 +1,120 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Scale(StrEnum):
+    """How features are scaled before training; the scaler becomes a part of the model."""
+
+    none = "none"
+    standard = "standard"
+    minmax = "minmax"
+    maxabs = "maxabs"
+
+
+class Format(StrEnum):
+    """Formats of data files."""
+
+    svmlight = "svmlight"
+    csv = "csv"
+    parquet = "parquet"
+    npz = "npz"
+
+
+_DATA, _MACHINE, _RUN = "Data", "Machine", "Run"
+
+Data = Annotated[str, typer.Argument(help="Data file, or - for the standard input.", show_default=False)]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "-t", rich_help_panel=_DATA, show_default=False,
+        help="Name or number of the target column. Otherwise: target, label, class, y or the last.",
+    ),
+]  # fmt: skip
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop", rich_help_panel=_DATA, help="A column to leave out; may be repeated.", show_default=False
+    ),
+]
+DataFormat = Annotated[
+    Format | None,
+    typer.Option(
+        "--format", rich_help_panel=_DATA, help="Format of the data.", show_default="from the contents"
+    ),
+]
+Scaling = Annotated[
+    Scale, typer.Option("--scale", rich_help_panel=_DATA, help="Scale the features; the model remembers how.")
+]
+Machine = Annotated[
+    str, typer.Option("--machine", rich_help_panel=_MACHINE, help="Which estimator: see 'maxmargin solvers'.")
+]
+Kernel = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_MACHINE, help="linear, poly, rbf, sigmoid or laplacian.", show_default="rbf"
+    ),
+]
+C = Annotated[
+    float | None,
+    typer.Option("-C", rich_help_panel=_MACHINE, help="Penalty of the slacks.", show_default="1"),
+]
+Gamma = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_MACHINE, help="Kernel coefficient: a number, scale or auto.", show_default="scale"
+    ),
+]
+Degree = Annotated[
+    int | None, typer.Option(rich_help_panel=_MACHINE, help="Of the poly kernel.", show_default="3")
+]
+Coef0 = Annotated[
+    float | None,
+    typer.Option(rich_help_panel=_MACHINE, help="Of the poly and sigmoid kernels.", show_default="0"),
+]
+Nu = Annotated[
+    float | None,
+    typer.Option(rich_help_panel=_MACHINE, help="Of the nu-machines, in (0, 1].", show_default="0.5"),
+]
+Loss = Annotated[
+    str | None,
+    typer.Option(rich_help_panel=_MACHINE, help="hinge or squared_hinge (svc).", show_default="hinge"),
+]
+ClassWeight = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_MACHINE, show_default=False,
+        help="Factors of C: balanced, or label=weight,label=weight.",
+    ),
+]  # fmt: skip
+Solver = Annotated[
+    str | None,
+    typer.Option(rich_help_panel=_RUN, help="Solver: see 'maxmargin solvers'.", show_default="auto"),
+]
+Tol = Annotated[float | None, typer.Option(rich_help_panel=_RUN, help="KKT tolerance.", show_default="0.001")]
+CacheSize = Annotated[
+    float | None, typer.Option(rich_help_panel=_RUN, help="Kernel cache in MB.", show_default="200")
+]
+MaxTime = Annotated[
+    float | None, typer.Option(rich_help_panel=_RUN, help="Budget of a fit in seconds.", show_default="none")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--n-jobs", "-j", rich_help_panel=_RUN, help="Threads.", show_default="all cores"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Folds = Annotated[int | None, typer.Option("--cv", min=2, help="Folds of cross-validation.")]
+Picture = Annotated[
+    Path | None, typer.Option("--plot", help="Write a picture (needs matplotlib).", show_default=False)
+]
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,138 @@
+"""What commands print: tables for people, JSON for machines, one line for a warning."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TextIO
+
+import numpy as np
+
+
+class BadInput(Exception):
+    """What the user gave cannot be used; the message says why and what to do."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C, after what was done so far has been kept."""
+
+
+def one_line(text: str) -> str:
+    """The text with its line ends and indents folded."""
+    return " ".join(str(text).split())
+
+
+def note(text: str) -> None:
+    """Something worth knowing, on the standard error."""
+    print(one_line(text), file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """A warning in one line, on the standard error."""
+    print(f"warning: {one_line(text)}", file=sys.stderr)
+
+
+def show_warning(
+    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Python's warnings in one line, without the place in the code that a user of commands has no use for."""
+    if not issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning):
+        warn(str(message))
+
+
+def console(stream: TextIO | None = None) -> Any:
+    """A console as wide as the terminal; a file takes lines of any width."""
+    from rich.console import Console
+
+    stream = stream or sys.stdout
+    terminal = stream.isatty()
+    return Console(file=stream, width=None if terminal else 200, highlight=False, emoji=False)
+
+
+def table(title: str, rows: Sequence[Mapping[str, Any]], stream: TextIO | None = None) -> None:
+    """Print rows of equal keys; numbers to the right. Markdown where the output is not a terminal."""
+    from rich import box
+    from rich.table import Table
+
+    out = console(stream)
+    grid = Table(
+        title=title or None, box=box.SIMPLE_HEAD if out.is_terminal else box.MARKDOWN, title_justify="left",
+        pad_edge=not out.is_terminal,
+    )  # fmt: skip
+    for name in rows[0] if rows else ():
+        text = any(isinstance(row[name], str) and not _numeric(row[name]) for row in rows)
+        grid.add_column(name, justify="left" if text else "right", overflow="fold")
+    for row in rows:
+        grid.add_row(*(_cell(value) for value in row.values()))
+    out.print(grid)
+
+
+def facts(title: str, values: Mapping[str, Any]) -> None:
+    """Print names and values, one per line."""
+    from rich.table import Table
+
+    out = console()
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in values.items():
+        if value is not None:
+            grid.add_row(name.replace("_", " "), _cell(value))
+    if title:
+        out.print(title)
+    out.print(grid)
+
+
+def emit(values: Mapping[str, Any]) -> None:
+    """Print one JSON object, and nothing else, on the standard output."""
+    print(json.dumps(plain(values), allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Numbers and text as JSON has them; what is not finite becomes text."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def need_matplotlib() -> None:
+    """Fail before the work is done, not after it; and never open a window."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise BadInput("--plot needs matplotlib: pip install 'maxmargin[plot]'") from error
+    matplotlib.use("Agg")
+
+
+def working(text: str) -> AbstractContextManager[Any]:
+    """A sign of life during long work, in a terminal only."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    return console(sys.stderr).status(text)
+
+
+def _cell(value: Any) -> str:
+    from rich.markup import escape
+
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return f"{value:,}"
+    return escape(str(value))
+
+
+def _numeric(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in "-+<" or text in ("", "inf", "nan")

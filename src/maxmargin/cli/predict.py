@@ -1,0 +1,81 @@
+"""``maxmargin predict``: labels for new rows."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.output import emit, note, plain
+
+
+def predict(
+    model: Annotated[str, typer.Argument(help="Model file, of maxmargin or LIBSVM.", show_default=False)],
+    data: o.Data,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write.", show_default="standard output"),
+    ] = None,
+    values: Annotated[bool, typer.Option("--values", help="Write decision values too, as CSV.")] = False,
+    target: o.Target = None,
+    format: o.DataFormat = None,
+    json: o.Json = False,
+) -> None:
+    """Predict new rows: one label per line, in the order of the data.
+
+    Example: maxmargin predict iris.maxmargin new.csv > labels.txt
+    """
+    import numpy as np
+
+    from maxmargin.cli.machines import load_model, score, values_for
+    from maxmargin.data import DataError, read
+    from maxmargin.persistence import kind, load_libsvm
+
+    estimator = load_model(model)
+    names = getattr(estimator, "feature_names_in_", None)
+    width = int(estimator.n_features_in_)
+    table = read(
+        data, target=target, format=format, features=None if names is None else names.tolist(), width=width
+    )
+    if table.X.shape[1] > width and kind(model) == "libsvm":
+        # LIBSVM's files do not say how many features there were, only which of them are not zero.
+        width = table.X.shape[1]
+        estimator = load_libsvm(model, n_features=width)
+    if table.X.shape[1] != width:
+        raise DataError(f"{data} has {table.X.shape[1]} features, but {model} was trained with {width}.")
+    X = values_for(estimator, table.X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        labels = estimator.predict(X)
+        decisions = None
+        if values and hasattr(estimator, "decision_function"):
+            decisions = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(len(labels), -1)
+    scored = score(estimator, X, table.y) if table.y is not None else None
+    if scored is None and target is not None:
+        note(f"{data}: the target {table.target!r} holds other labels than the model predicts; no score")
+    if json:
+        result: dict[str, Any] = {"predictions": labels, **(dict([scored]) if scored else {})}
+        emit(result if decisions is None else {**result, "values": decisions})
+        return
+    if output is None:
+        _write(sys.stdout, labels, decisions)
+    else:
+        with output.open("w", encoding="utf-8", newline="") as out:
+            _write(out, labels, decisions)
+    if scored:
+        note(f"{scored[0]} {scored[1]:.4g} ({len(labels):,} rows, target {table.target!r})")
+
+
+def _write(out: Any, labels: Any, decisions: Any) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    if decisions is None:
+        writer.writerows([label] for label in plain(labels))
+        return
+    d = decisions.shape[1]
+    writer.writerow(["prediction", *(["value"] if d == 1 else [f"value{k}" for k in range(d)])])
+    writer.writerows([label, *row] for label, row in zip(plain(labels), plain(decisions), strict=True))

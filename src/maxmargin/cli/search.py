@@ -1,0 +1,169 @@
+"""``maxmargin search``: choose the parameters of a machine by cross-validation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.output import BadInput, Interrupted, emit, facts, need_matplotlib, table
+
+_VALUES = "Values a,b,c or first:last:count (evenly spaced in logarithms)."
+
+
+def search(
+    data: o.Data,
+    model: Annotated[
+        Path | None,
+        typer.Argument(help="Where to write the best model, trained on all rows.", show_default=False),
+    ] = None,
+    target: o.Target = None,
+    drop: o.Drop = None,
+    format: o.DataFormat = None,
+    scale: o.Scaling = o.Scale.none,
+    machine: o.Machine = "svc",
+    kernel: o.Kernel = None,
+    c: Annotated[str | None, typer.Option("-C", help=_VALUES, show_default="0.1:1000:9")] = None,
+    gamma: Annotated[str | None, typer.Option(help=_VALUES, show_default="around scale")] = None,
+    nu: Annotated[str | None, typer.Option(help=_VALUES, show_default="0.01:0.5:9")] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", help="Another parameter: name=values; may be repeated.", show_default=False),
+    ] = None,
+    class_weight: o.ClassWeight = None,
+    loss: o.Loss = None,
+    solver: o.Solver = None,
+    tol: o.Tol = None,
+    n_jobs: o.Jobs = None,
+    cv: Annotated[int, typer.Option("--cv", min=2, help="Folds of cross-validation.")] = 5,
+    scoring: Annotated[
+        str | None, typer.Option(help="One of scikit-learn's scorers.", show_default="accuracy")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file from which an interrupted search goes on.", show_default=False)
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many nodes to list.")] = 10,
+    plot: o.Picture = None,
+    json: o.Json = False,
+) -> None:
+    """Search the best parameters on a grid, with warm starts along its path.
+
+    Example: maxmargin search data.csv best.maxmargin --scale standard -C 0.1:1000:5 --plot grid.png
+    """
+    from maxmargin.cli.machines import prepare, remember_names
+    from maxmargin.model_selection import SVMSearchCV
+
+    if plot is not None:
+        from maxmargin.inspection import SearchDisplay
+
+        need_matplotlib()
+    parameters = o.given(
+        kernel=kernel, loss=loss, class_weight=class_weight, solver=solver, tol=tol, n_jobs=n_jobs
+    )
+    task = prepare(
+        data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
+    )
+    prefix = f"{task.estimator.steps[-1][0]}__" if task.estimator is not task.machine else ""
+    grid = {prefix + name: values for name, values in _grid(task, c, gamma, nu, param or []).items()}
+    searcher = SVMSearchCV(
+        task.estimator, grid, cv=cv, scoring=scoring, n_jobs=n_jobs, checkpoint=checkpoint,
+        progress=False if json else None,
+    )  # fmt: skip
+    searcher.fit(task.X, *(() if task.y is None else (task.y,)))
+    best = searcher.best_estimator_
+    remember_names(best, task.table.names)
+    if model is not None:
+        from maxmargin.persistence import save
+
+        save(best, model)
+    if plot is not None:
+        SearchDisplay.from_estimator(searcher).figure_.savefig(plot, dpi=150)
+    results = searcher.cv_results_
+    nodes = [
+        {
+            **{name.removeprefix(prefix): value for name, value in results["params"][k].items()},
+            "score": float(results["mean_test_score"][k]),
+            "std": float(results["std_test_score"][k]),
+        }
+        for k in results["rank_test_score"].argsort(kind="stable")
+    ]
+    chosen = {name.removeprefix(prefix): value for name, value in searcher.best_params_.items()}
+    report = {
+        "rows": task.X.shape[0],
+        "fits": len(nodes) * searcher.n_splits_,
+        "best_score": float(searcher.best_score_),
+        "refit_seconds": float(searcher.refit_time_),
+        "model": str(model) if model is not None else None,
+        "plot": str(plot) if plot is not None else None,
+    }
+    if json:
+        emit({**report, "best_params": chosen, "nodes": nodes, "interrupted": searcher.interrupted_})
+    else:
+        table(
+            f"The best {min(top, len(nodes))} of {len(nodes)} nodes, {searcher.n_splits_} folds", nodes[:top]
+        )
+        facts("", {**report, "best": ", ".join(f"{k}={v:.6g}" for k, v in chosen.items())})
+    if searcher.interrupted_:
+        raise Interrupted("interrupted; this is the best of what was done")
+
+
+def _grid(task: Any, c: str | None, gamma: str | None, nu: str | None, others: list[str]) -> dict[str, Any]:
+    """The values of each parameter; what the machine has and was not named gets a usual range."""
+    import numpy as np
+
+    known = task.machine.get_params()
+    asked: dict[str, str | None] = {"C": c, "gamma": gamma, "nu": nu}
+    for text in others:
+        name, sign, values = text.partition("=")
+        if not sign:
+            raise BadInput(f"--param {text}: name=values is needed")
+        asked[name.strip()] = values
+    for name, text in asked.items():
+        if text is not None and name not in known:
+            raise BadInput(
+                f"{type(task.machine).__name__} has no parameter {name}: it has {', '.join(known)}"
+            )
+    grid: dict[str, Any] = {name: _values(name, text) for name, text in asked.items() if text is not None}
+    if "C" in known and "nu" not in grid:
+        grid.setdefault("C", np.geomspace(0.1, 1000.0, 9).tolist())
+    elif "nu" in known:
+        grid.setdefault("nu", np.geomspace(0.01, 0.5, 9).tolist())
+    if "gamma" not in grid and known["kernel"] not in ("linear", "precomputed"):
+        from maxmargin.kernels import resolve_gamma
+
+        X = task.X
+        if task.estimator is not task.machine:
+            from sklearn.base import clone
+
+            X = clone(task.estimator.steps[0][1]).fit_transform(X)
+        centre = float(f"{resolve_gamma('scale', X):.2g}")
+        grid["gamma"] = [centre * factor for factor in np.geomspace(0.01, 10.0, 7).tolist()]
+    return grid
+
+
+def _values(name: str, text: str) -> list[Any]:
+    import numpy as np
+
+    try:
+        if text.count(":") == 2:
+            first, last, count = text.split(":")
+            values = np.geomspace(float(first), float(last), int(count)).tolist()
+            if not values or not np.isfinite(values).all():
+                raise ValueError
+            return values
+    except ValueError:
+        raise BadInput(
+            f"{name}: {text!r} is not first:last:count with two positive numbers and a whole one"
+        ) from None
+    return [_parsed(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def _parsed(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)

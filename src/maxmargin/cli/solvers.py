@@ -1,0 +1,48 @@
+"""``maxmargin solvers``: what there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxmargin.cli import options as o
+from maxmargin.cli.output import emit, table
+
+
+def solvers(json: o.Json = False) -> None:
+    """List the solvers, what each takes and its paper; and the machines."""
+    from maxmargin import solvers as known
+    from maxmargin.cli.machines import MACHINES
+
+    problems = _problems()
+    rows: list[dict[str, Any]] = []
+    for name in known.names():
+        solver = known.get(name)
+        takes = [machine for machine, problem in problems.items() if solver.accepts(problem)]
+        rows.append({"solver": name, "takes": takes, "about": solver.about})
+    machines = [{"machine": name, "class": cls, "for": text} for name, (cls, text) in MACHINES.items()]
+    if json:
+        emit({"solvers": rows, "machines": machines})
+        return
+    for row in rows:
+        row["takes"] = "all" if len(row["takes"]) == len(problems) else ", ".join(row["takes"])
+    table("Solvers (--solver); hulls: svc with squared_hinge or C=inf", rows)
+    table("Machines (--machine)", machines)
+
+
+def _problems() -> dict[str, Any]:
+    """A small dual problem of each kind."""
+    import numpy as np
+
+    from maxmargin import dual
+
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    return {
+        "svc": dual.c_svc(y),
+        "squared_hinge": dual.squared_c_svc(y, 0.5),
+        "hulls": dual.nearest_points(y, 0.5),
+        "nu-svc": dual.reduced_hulls(y, 1.0),
+        "one-class": dual.one_class(4),
+        "l2-one-class": dual.one_class_l2(4, 0.5),
+        "all-distances": dual.all_distances(y, 1.0),
+        "crammer-singer": dual.crammer_singer(y, 1.0),
+    }

@@ -1,0 +1,102 @@
+"""``maxmargin train``: fit a model to a data file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.output import Interrupted, emit, facts, working
+
+
+def train(
+    data: o.Data,
+    model: Annotated[
+        Path | None, typer.Argument(help="Where to write the model; nowhere if left out.", show_default=False)
+    ] = None,
+    target: o.Target = None,
+    drop: o.Drop = None,
+    format: o.DataFormat = None,
+    scale: o.Scaling = o.Scale.none,
+    machine: o.Machine = "svc",
+    kernel: o.Kernel = None,
+    c: o.C = None,
+    gamma: o.Gamma = None,
+    degree: o.Degree = None,
+    coef0: o.Coef0 = None,
+    nu: o.Nu = None,
+    loss: o.Loss = None,
+    class_weight: o.ClassWeight = None,
+    solver: o.Solver = None,
+    tol: o.Tol = None,
+    cache_size: o.CacheSize = None,
+    max_time: o.MaxTime = None,
+    n_jobs: o.Jobs = None,
+    cv: o.Folds = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the solver at work.")] = False,
+    json: o.Json = False,
+) -> None:
+    """Train a machine and write it to a file.
+
+    Example: maxmargin train iris.csv iris.maxmargin --target species --scale standard -C 10
+    """
+    from maxmargin.cli.machines import prepare, remember_names, score
+
+    parameters = o.given(
+        kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, loss=loss,
+        class_weight=class_weight, solver=solver, tol=tol, cache_size=cache_size, max_time=max_time,
+        n_jobs=n_jobs, verbose=True if verbose and not json else None,
+    )  # fmt: skip
+    task = prepare(
+        data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
+    )
+    validated = _cross_validate(task, cv) if cv is not None else None
+    with working("training"):
+        seconds = task.fit()
+    remember_names(task.estimator, task.table.names)
+    if model is not None:
+        from maxmargin.persistence import save
+
+        save(task.estimator, model)
+    fitted = task.machine
+    scored = score(task.estimator, task.X, task.y) if task.y is not None else None
+    report = {
+        "machine": type(fitted).__name__,
+        "rows": task.X.shape[0],
+        "features": task.X.shape[1],
+        "classes": len(fitted.classes_) if hasattr(fitted, "classes_") else None,
+        "target": task.table.target if task.y is not None else None,
+        "status": str(getattr(fitted, "status_", "solved")),  # IncrementalSVC is always exact
+        "support_vectors": len(fitted.support_),
+        "dual_gap": _total(fitted.dual_gap_) if hasattr(fitted, "dual_gap_") else None,
+        "seconds": seconds,
+        **({f"training_{scored[0]}": scored[1]} if scored else {}),
+        **(validated or {}),
+        "model": str(model) if model is not None else None,
+    }
+    if json:
+        emit({**report, "parameters": fitted.get_params()})
+    else:
+        facts("", report)
+    if report["status"] == "interrupted":
+        raise Interrupted("interrupted; the model is the best solution so far")
+
+
+def _cross_validate(task: Any, folds: int) -> dict[str, float]:
+    """Mean score of held-out folds, and its spread."""
+    from maxmargin.model_selection import SVMSearchCV
+
+    search = SVMSearchCV(task.estimator, {}, cv=folds, refit=False)
+    search.fit(task.X, *(() if task.y is None else (task.y,)))
+    return {
+        "cv_score": float(search.cv_results_["mean_test_score"][0]),
+        "cv_std": float(search.cv_results_["std_test_score"][0]),
+    }
+
+
+def _total(gap: Any) -> float:
+    import numpy as np
+
+    return float(np.sum(gap))

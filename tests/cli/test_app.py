@@ -1,0 +1,130 @@
+"""The command line as a whole: exit codes, errors in one line, pipes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+def shell(command, folder, **more):
+    function = f'maxmargin() {{ {sys.executable} -m maxmargin "$@"; }}'
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {function}; {command}"],
+        cwd=folder, capture_output=True, text=True, timeout=200, **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "nothing.csv"), "There is no file nothing.csv"),
+        (("train", "iris.csv", "--target", "knid"), "Did you mean 'kind'"),
+        (("train", "iris.csv", "-C", "-1"), "'C' parameter"),
+        (("train", "iris.csv", "-C", "blue"), "-C"),
+        (("train", "iris.csv", "--kernel", "rfb"), "'kernel' parameter"),
+        (("train", "iris.csv", "--gamma", "blue"), "'gamma' parameter"),
+        (("train", "iris.csv", "--solver", "sm"), "Unknown solver 'sm'"),
+        (("train", "iris.csv", "--solver", "mdm"), "loss='squared_hinge'"),
+        (("train", "iris.csv", "--machine", "svx"), "unknown machine 'svx'"),
+        (("train", "iris.csv", "--machine", "nu-svc", "-C", "1"), "no parameter C"),
+        (("train", "iris.csv", "--machine", "nu-svc", "--nu", "1.0", "--target", "0"), "column 'kind'"),
+        (("train", "iris.csv", "--class-weight", "rose=2"), "label=weight"),
+        (("train", "iris.csv", "--scale", "big"), "--scale"),
+        (("train", "iris.csv", "folder/that/is/not/there/model"), "folder/that/is/not/there"),
+        (("train",), "Missing argument"),
+        (("train", "iris.csv", "--colour"), "--colour"),
+        (("trian", "iris.csv"), "Did you mean 'train'"),
+        (("predict", "iris.csv", "iris.csv"), "iris.csv"),
+        (("predict", "nothing.maxmargin", "iris.csv"), "nothing.maxmargin"),
+        (("search", "iris.csv", "-C", "1:0:x"), "first:last:count"),
+        (("search", "iris.csv", "-C", "0:1:3"), "first:last:count"),
+        (("search", "iris.csv", "--nu", "0.1"), "no parameter nu"),
+        (("search", "iris.csv", "--param", "C"), "name=values"),
+        (("search", "iris.csv", "--scoring", "beauty"), "beauty"),
+        (("search", "iris.csv", "--cv", "1"), "--cv"),
+        (("compare", "iris.csv", "-s", "npa"), "squared_hinge"),
+        (("compare", "iris.csv", "-s", "bach"), "Unknown solver 'bach'"),
+        (("compare", "cancer.npz", "--machine", "incremental"), "one way"),
+        (("convert", "iris.csv", "iris.onnx"), "not a model"),
+        (("convert", "iris.csv", "iris.what"), "suffix"),
+        (("convert", "iris.csv", "iris.svm"), "numbers only"),
+    ],
+)  # fmt: skip
+def test_bad_input_ends_with_code_2_and_one_line(run, arguments, message):
+    got = run(*arguments)
+    assert got.code == 2
+    lines = [line for line in got.err.splitlines() if "(--target names another)" not in line]
+    assert len(lines) == 1 and message in lines[0], got.err
+    assert not got.out
+
+
+def test_help_and_version(run):
+    assert run("--version").out.startswith("maxmargin ")
+    assert run("--version").code == 0
+    for command in ("demo", "train", "predict", "search", "solvers", "compare", "convert"):
+        got = run(command, "--help")
+        assert got.code == 0 and "Usage" in got.out
+        assert command in run("--help").out
+
+
+def test_help_comes_without_loading_the_compiler(tmp_path):
+    script = (
+        "import sys; from maxmargin.cli import app; app.run(['--help']); print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert not {"numba", "matplotlib", "typer.testing"} & set(done.stderr.split())
+
+
+def test_standard_input_and_a_pipe(run, tmp_path):
+    done = shell(
+        "maxmargin train - model.maxmargin --json < cancer.svm && head -3 cancer.svm | "
+        "maxmargin predict model.maxmargin - | cat",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    first, *labels = done.stdout.splitlines()
+    assert json.loads(first)["rows"] == 569
+    assert labels == ["-1", "-1", "-1"]
+
+
+def test_output_to_a_file_has_no_escape_codes_and_no_bar(run, tmp_path):
+    done = shell("maxmargin search iris.csv -C 1,10 --gamma 0.1,1 > table.txt", tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "table.txt").read_text()
+    assert "| gamma |" in text.replace("  ", " ") or "gamma" in text
+    assert "\x1b" not in text + done.stderr and "%" not in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(run, tmp_path):
+    assert run("train", "cancer.svm", "model.maxmargin").code == 0
+    done = shell(
+        "for i in $(seq 200); do cat cancer.svm; done > many.svm; "
+        "maxmargin predict model.maxmargin many.svm | head -1; echo ${PIPESTATUS[0]}",
+        tmp_path,
+    )
+    assert done.stdout.split() == ["-1", "0"], done.stderr
+    assert "Error" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_ctrl_c_keeps_the_best_model_so_far(run, tmp_path):
+    import signal
+
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "hard.npz", X=rng.normal(size=(4000, 20)), y=rng.integers(0, 2, 4000))
+    arguments = "train hard.npz m.maxmargin -C 1e6 --gamma 0.001 --solver smo-first-order"
+    command = [sys.executable, "-m", "maxmargin", *arguments.split()]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in out and "best solution so far" in err
+    assert (tmp_path / "m.maxmargin").exists()

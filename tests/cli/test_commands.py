@@ -1,0 +1,165 @@
+"""What the commands do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from maxmargin.persistence import load
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from maxmargin import SVC, solvers
+from maxmargin.data import read
+
+
+def test_train_and_predict_are_what_the_estimator_does(run):
+    report = run("train", "wine.csv", "wine.maxmargin", "--scale", "standard", "-C", "10", "--json").json
+    X, y = load_wine(return_X_y=True)
+    model = make_pipeline(StandardScaler(), SVC(C=10.0)).fit(X, y)
+    assert report["support_vectors"] == len(model[-1].support_)
+    assert report["status"] == "solved" and report["training_accuracy"] == model.score(X, y)
+    got = run("predict", "wine.maxmargin", "wine.csv")
+    names = load_wine().target_names
+    assert got.out.split() == names[model.predict(X)].tolist()
+    assert "accuracy 1" in got.err
+    values = run("predict", "wine.maxmargin", "wine.csv", "--json", "--values").json["values"]
+    np.testing.assert_allclose(values, model.decision_function(X), rtol=1e-10)
+
+
+def test_model_finds_its_columns_by_name(run):
+    run("train", "iris.csv", "iris.maxmargin")
+    table = read("iris.csv")
+    with open("shuffled.csv", "w") as file:
+        file.write(",".join([*reversed(table.names), "id"]) + "\n")
+        for k, row in enumerate(table.X.tolist()):
+            file.write(",".join(map(str, [*reversed(row), k])) + "\n")
+    plain, shuffled = (run("predict", "iris.maxmargin", name) for name in ("iris.csv", "shuffled.csv"))
+    assert plain.out == shuffled.out and "accuracy" in plain.err and "accuracy" not in shuffled.err
+    load("iris.maxmargin")
+    assert load("iris.maxmargin").feature_names_in_.tolist() == table.names
+
+
+def test_wrong_number_of_features_is_told(run):
+    run("train", "cancer.npz", "cancer.maxmargin")
+    np.savez("narrow.npz", X=np.zeros((3, 4)))
+    got = run("predict", "cancer.maxmargin", "narrow.npz")
+    assert got.code == 2 and "4 features" in got.err and "30" in got.err
+
+
+def test_dense_model_predicts_a_sparse_file_with_missing_last_features(run):
+    run("train", "cancer.svm", "cancer.maxmargin")
+    with open("few.svm", "w") as file:
+        file.write("1 1:0.5 3:1\n")
+    assert run("predict", "cancer.maxmargin", "few.svm").out.strip() in ("1", "-1")
+
+
+def test_unscaled_features_give_a_warning_that_names_the_fix(run):
+    got = run("train", "wine.csv")
+    warnings = [line for line in got.err.splitlines() if line.startswith("warning")]
+    assert len(warnings) == 1 and "--scale standard" in warnings[0] and "'proline'" in warnings[0]
+    assert "warning" not in run("train", "wine.csv", "--scale", "standard").err
+    assert "warning" not in run("train", "iris.csv").err
+
+
+def test_cross_validation_in_train_is_that_of_the_search(run):
+    report = run("train", "iris.csv", "--cv", "5", "--json").json
+    from sklearn.model_selection import cross_val_score
+
+    X, y = load_iris(return_X_y=True)
+    assert report["cv_score"] == pytest.approx(cross_val_score(SVC(), X, y, cv=5).mean(), abs=0.007)
+
+
+def test_class_weights_reach_the_machine(run):
+    report = run("train", "iris.csv", "--class-weight", "setosa=3,virginica=0.5", "--json").json
+    assert report["parameters"]["class_weight"] == {"setosa": 3.0, "virginica": 0.5}
+    assert run("train", "iris.csv", "--class-weight", "balanced", "--json").code == 0
+
+
+@pytest.mark.parametrize("machine", ["one-class", "l2-one-class"])
+def test_outlier_detectors_do_not_look_at_the_target(run, machine):
+    assert run("train", "iris.csv", "o.maxmargin", "--machine", machine).code == 0
+    labels = run("predict", "o.maxmargin", "iris.csv").out.split()
+    assert set(labels) <= {"1", "-1"} and len(labels) == 150
+
+
+@pytest.mark.parametrize("machine", ["nu-svc", "all-distances", "crammer-singer", "incremental"])
+def test_every_machine_is_trained_and_predicts(run, machine):
+    assert run("train", "cancer.npz", "m.maxmargin", "--machine", machine).code == 0
+    assert "accuracy 0.9" in run("predict", "m.maxmargin", "cancer.npz").err
+
+
+def test_search_finds_what_the_library_finds(run):
+    from maxmargin.model_selection import SVMSearchCV
+
+    pytest.importorskip("matplotlib")
+    report = run(
+        "search", "cancer.npz", "best.maxmargin", "-C", "0.1:10:3", "--gamma", "0.001,0.01,0.1", "--json",
+        "--plot", "grid.png",
+    ).json  # fmt: skip
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    grid = {"C": np.geomspace(0.1, 10.0, 3), "gamma": [0.001, 0.01, 0.1]}
+    search = SVMSearchCV(SVC(), grid).fit(X, y)
+    assert report["best_params"] == pytest.approx(search.best_params_)
+    assert report["best_score"] == pytest.approx(search.best_score_)
+    assert len(report["nodes"]) == 9
+    assert pytest.approx(search.best_params_["C"]) == load("best.maxmargin").C
+    with open("grid.png", "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+
+
+def test_search_of_a_pipeline_names_parameters_as_the_user_did(run):
+    report = run("search", "iris.csv", "--scale", "standard", "-C", "1,10", "--json").json
+    assert set(report["best_params"]) == {"C", "gamma"}
+    assert len(report["nodes"]) == 14  # two C, seven widths around 1 / n_features
+
+
+def test_compare_lists_each_solver_and_they_agree(run):
+    pytest.importorskip("matplotlib")
+    report = run(
+        "compare", "cancer.npz", "-s", "batch", "-s", "smo", "-s", "rosen", "--json", "--plot", "gap.png"
+    ).json
+    assert {row["solver"] for row in report["solvers"]} == {"batch", "smo", "rosen"}
+    assert {row["status"] for row in report["solvers"]} == {"solved"}
+    assert len({row["support_vectors"] // 10 for row in report["solvers"]}) == 1
+    with open("gap.png", "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+
+
+def test_solvers_lists_all_and_what_they_take(run):
+    report = run("solvers", "--json").json
+    assert {row["solver"] for row in report["solvers"]} >= set(solvers.names()) - {"my-smo"}
+    takes = {row["solver"]: row["takes"] for row in report["solvers"]}
+    assert "svc" in takes["batch"] and "svc" not in takes["mdm"] and "hulls" in takes["mdm"]
+    assert "Keerthi" in run("solvers").out
+
+
+def test_convert_takes_data_from_format_to_format(run):
+    assert run("convert", "cancer.svm", "cancer.csv").code == 0
+    assert run("convert", "cancer.csv", "again.npz", "--target", "label").code == 0
+    np.testing.assert_allclose(read("again.npz").X, read("cancer.svm").X, rtol=1e-15)
+    np.testing.assert_array_equal(read("again.npz").y, read("cancer.svm").y)
+
+
+def test_convert_takes_models_to_libsvm_and_back(run):
+    run("train", "cancer.svm", "a.maxmargin")
+    assert run("convert", "a.maxmargin", "a.model").code == 0
+    assert run("convert", "a.model", "b.maxmargin").code == 0
+    first = run("predict", "a.maxmargin", "cancer.svm").out
+    assert (
+        run("predict", "a.model", "cancer.svm").out
+        == run("predict", "b.maxmargin", "cancer.svm").out
+        == first
+    )
+
+
+def test_demo_writes_tables_and_pictures(run):
+    pytest.importorskip("matplotlib")
+    report = run("demo", "--out", "pictures", "--json").json
+    assert all(row["same_labels"] > 0.99 for row in report["training"])
+    assert abs(report["search"][0]["best_score"] - report["search"][0]["best_score_sklearn"]) < 0.005
+    assert len(report["pictures"]) == 4
+    for name in report["pictures"]:
+        with open(name, "rb") as file:
+            assert file.read(4) == b"\x89PNG"
