@@ -1,4 +1,29 @@
-# -- traces ----------------------------------------------------------------------------------
+"""What the display of convergence draws."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC as LibSVC
+
+from maxmargin import (
+    SVC,
+    AllDistancesSVC,
+    CrammerSingerSVC,
+    IncrementalSVC,
+    L2OneClassSVM,
+    NuSVC,
+    OneClassSVM,
+    dual,
+)
+from maxmargin.gram import Gram
+from maxmargin.inspection import TraceDisplay, Watched
+from maxmargin.solvers import MDM, MaxMinOver, Stop
+
+X, Y = make_moons(120, noise=0.2, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +102,11 @@ def test_the_bound_touches_the_curves_from_above(runs):
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [r"$c/\sqrt{t}$"]
 
 
+def test_a_long_name_of_an_option_takes_the_place_of_ours(runs):
+    display = TraceDisplay.from_solution(runs, linewidth=3, c="red")
+    assert {(line.get_color(), line.get_linewidth()) for line in display.lines_} == {("red", 3)}
+
+
 def test_given_axes_and_options_are_used(runs):
     _, ax = plt.subplots()
     display = TraceDisplay.from_solution(runs, ax=ax, color="black", lw=3)
@@ -104,3 +134,82 @@ def test_wrong_arguments_are_refused(runs):
         TraceDisplay.from_solution({"a": 3})
 
 
+# -- estimators ------------------------------------------------------------------------------
+
+
+def test_the_records_of_estimators_are_drawn_by_label():
+    fitted = {name: SVC(solver=Watched(name), n_jobs=1).fit(X, Y) for name in ("smo", "smo-first-order")}
+    display = TraceDisplay.from_estimator(fitted, x="kernel_calls")
+    assert [line.get_label() for line in display.lines_] == list(fitted)
+    for line, one in zip(display.lines_, fitted.values(), strict=True):
+        records = [r for r in one.trace_[0] if r.n_kernel_calls > 0 and r.violation > 0]
+        np.testing.assert_array_equal(line.get_xdata(), [r.n_kernel_calls for r in records])
+        np.testing.assert_array_equal(line.get_ydata(), [r.violation for r in records])
+    looks = {(line.get_marker(), str(line.get_linestyle())) for line in display.lines_}
+    assert len({marker for marker, _ in looks}) == len({style for _, style in looks}) == 2
+    assert not {"", "None"} & {marker for marker, _ in looks}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: SVC(**k),
+        lambda **k: SVC(loss="squared_hinge", **k),
+        lambda **k: SVC(loss="squared_hinge", solver=Watched("mdm"), **k),
+        lambda **k: NuSVC(**k),
+        lambda **k: OneClassSVM(**k),
+        lambda **k: L2OneClassSVM(C=100.0, **k),
+        lambda **k: AllDistancesSVC(**k),
+        lambda **k: CrammerSingerSVC(**k),
+    ],
+    ids=["hinge", "squared", "hulls", "nu", "one-class", "l2", "all-distances", "crammer-singer"],
+)
+def test_the_gap_of_an_estimator_ends_at_its_dual_gap_and_bounds_the_distance_to_the_optimum(make):
+    def watched(**more):
+        model = make(**more)
+        return model if isinstance(model.solver, Watched) else model.set_params(solver=Watched(model.solver))
+
+    model = watched(tol=1e-2).fit(X, Y)
+    (line,) = TraceDisplay.from_estimator(model, y="gap").lines_
+    bounds = np.asarray(line.get_ydata())
+    assert bounds[-1] == pytest.approx(float(np.ravel(model.dual_gap_)[0]), rel=1e-6)
+    # Of the same problem solved tightly the end lies below all that was drawn, by no more than the bound.
+    best = watched(tol=1e-9).fit(X, Y)
+    both = TraceDisplay.from_estimator({"loose": model, "tight": best}, y="objective")
+    distance = np.asarray(both.lines_[0].get_ydata())
+    assert len(distance) > 3
+    assert (distance <= bounds[: len(distance)] * (1 + 1e-6)).all()
+
+
+def test_hulls_and_multipliers_have_the_same_objective():
+    options = {"loss": "squared_hinge", "tol": 1e-8}
+    fitted = {name: SVC(solver=Watched(name), **options).fit(X, Y) for name in ("smo", "mdm")}
+    one, other = TraceDisplay.from_estimator(fitted, y="gap").curves.values()
+    # Both start where nothing is known: the distances are of the same size, which those of hulls are not.
+    assert 0.1 < one[1][0] / other[1][0] < 10
+
+
+def test_the_machine_with_the_most_iterations_is_drawn_or_that_asked_for():
+    iris = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), SVC(solver=Watched("smo"))).fit(*iris)
+    traces = model[-1].trace_
+    longest = int(np.argmax([trace[-1].n_iter for trace in traces]))
+    assert len({trace[-1].n_iter for trace in traces}) > 1
+    for machine, expected in ((None, longest), (0, 0), (2, 2)):
+        (line,) = TraceDisplay.from_estimator(model, machine=machine).lines_
+        assert line.get_xdata()[-1] == traces[expected][-1].n_iter
+    with pytest.raises(ValueError, match="machine must be one of 0 to 2, got 3"):
+        TraceDisplay.from_estimator(model, machine=3)
+
+
+def test_estimators_without_a_trace_are_refused():
+    with pytest.raises(NotFittedError):
+        TraceDisplay.from_estimator(SVC())
+    for model in (LibSVC(), IncrementalSVC()):
+        with pytest.raises(TypeError, match=f"{type(model).__name__} has no trace_"):
+            TraceDisplay.from_estimator(model.fit(X, Y))
+    with pytest.raises(ValueError, match="no estimator"):
+        TraceDisplay.from_estimator({})
+    iris = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"different numbers of machines, \[1, 3\]"):
+        TraceDisplay.from_estimator({"a": SVC().fit(X, Y), "b": SVC().fit(*iris)})

@@ -11,7 +11,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
 from maxmargin import dual, solvers
+from maxmargin.crammer_singer import CrammerSingerSVC
 from maxmargin.dual import Dual
+from maxmargin.incremental import IncrementalSVC
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.solvers.base import Solver, Stop
 
@@ -61,15 +63,16 @@ def geometry_of(X: Any, y: Any, mu: float | None) -> Geometry:
     least = 1.0 / min(np.sum(sides > 0), np.sum(sides < 0))
     if not least * (1 - 1e-9) <= mu <= 1:
         raise ValueError(
-            f"mu must be at most 1, and at least {least:g}, one over the size of the smaller class; got {mu!r}."
+            f"mu must be at most 1, and at least {least:g}, one over the size of the smaller class; got "
+            f"{mu!r}."
         )
     return Geometry(points, sides, dual.reduced_hulls(sides, mu), tuple(classes), names)
 
 
 def iterates(
     at: Geometry, solver: str | Solver, tol: float, most: int, start: ArrayLike | None
-) -> tuple[Floats, int]:
-    """The difference of the points in both hulls after each step, and the number of steps.
+) -> tuple[Floats, int, bool]:
+    """The difference of the points in both hulls after each step, the number of steps, and if it arrived.
 
     A solver does not tell where it is between checkpoints, so it is run again and again, one step longer each
     time.
@@ -80,17 +83,15 @@ def iterates(
     while True:
         stop = Stop(tol, max_iter=len(path) and steps + 1)
         solution = solver.solve(at.problem, gram, warm=start, stop=stop)
-        if path and solution.n_iter <= steps:
-            break
-        steps = solution.n_iter
-        path.append((at.sides * solution.u) @ at.points)
-        if steps >= most or solution.status not in ("max_iter", "solved"):
-            break
-    return np.array(path), steps
+        if not path or solution.n_iter > steps:
+            steps = solution.n_iter
+            path.append((at.sides * solution.u) @ at.points)
+        if solution.status != "max_iter" or steps >= most:
+            return np.array(path), steps, solution.status == "solved"
 
 
-def mu_of(estimator: Any, X: Any) -> tuple[float | None, Any]:
-    """The bound of the weights in the hulls of a fitted machine, and the machine's samples."""
+def machine_and_mu(estimator: Any, X: Any) -> tuple[Any, float | None, Any]:
+    """The machine inside a fitted estimator, the bound of the weights in its hulls, and its samples."""
     fitted = refitted(estimator)
     machine = machine_of(fitted)
     name = type(machine).__name__
@@ -102,13 +103,17 @@ def mu_of(estimator: Any, X: Any) -> tuple[float | None, Any]:
         X = fitted[:-1].transform(X)
     params = machine.get_params(deep=False)
     if hasattr(machine, "mu_"):
-        return float(machine.mu_), X
+        return machine, min(1.0, float(machine.mu_)), X
     if "C" not in params and "nu" in params:
-        return min(1.0, 2.0 / (machine.nu * machine.shape_fit_[0])), X
+        return machine, min(1.0, 2.0 / (machine.nu * machine.shape_fit_[0])), X
     if np.isinf(params.get("C", 0.0)):
-        return None, X
-    if hasattr(machine, "shape_fit_") and params.get("loss", "hinge") == "hinge" and "solver" in params:
+        return machine, None, X
+    if np.ptp(getattr(machine, "class_weight_", 1.0)) > 0:
+        raise ValueError("With weights of classes the hulls have different bounds: train without them.")
+    # Squared slacks add dimensions, and Crammer and Singer's machine has no bias to balance the classes.
+    other = isinstance(machine, IncrementalSVC | CrammerSingerSVC) or params.get("loss", "hinge") != "hinge"
+    if "C" in params and hasattr(machine, "dual_coef_") and not other:
         # The multipliers of each class add up to the same; divided by that they are weights of a hull.
         total = 0.5 * float(abs(machine.dual_coef_).sum())
-        return min(1.0, machine.C / total), X
-    raise ValueError(f"The hulls of {name} with squared slacks are not in the plane: use loss='hinge'.")
+        return machine, min(1.0, machine.C / total), X
+    raise ValueError(f"The hulls of this {name} are not in the plane: use an SVC with loss='hinge'.")

@@ -62,6 +62,6 @@ def _same(fitted: Any, machine: Any, X: Any, rows: Index, vectors: Any) -> bool:
     if not vectors.size:
         return True  # callable kernels keep no vectors that could be compared
     given = X.iloc[rows] if hasattr(X, "iloc") else (X if sp.issparse(X) else np.asarray(X))[rows]
-    before = given if machine is fitted else fitted[:-1].transform(given)
+    before: Any = given if machine is fitted else fitted[:-1].transform(given)
     before = before.toarray() if sp.issparse(before) else np.asarray(before, dtype=np.float64)
     return before.shape == vectors.shape and bool(np.allclose(before, vectors, rtol=1e-4, atol=1e-6))

@@ -7,9 +7,9 @@ from typing import Any
 # Lines and points must be told apart without colours.
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (8, 2)))
 MARKERS = ("o", "^", "D", "v", "P", "X", "<", ">")  # no square: that is the mark of a bound
-# Neighbours in each list differ in brightness by a quarter or so of the way from black to white.
+# Neighbours in each list differ in grey.
 FACES = ("#1f3b5c", "#f5b041", "#ffffff", "#a93226", "#7fb3d5", "#4d5656", "#fcf3cf")
-REGIONS = ("#c5d5e8", "#fdf2dc", "#b5b5b5", "#ededed", "#8fbfa5", "#f3d3d3", "#d9c7e6")
+REGIONS = ("#c5d5e8", "#fdf2dc", "#b5b5b5", "#ededed", "#8fbfa5", "#f3d3d3", "#c9b3dc")
 
 
 def pyplot(what: str) -> Any:

@@ -181,7 +181,7 @@ class BoundaryDisplay:
         known |= _response(fitted, like(X, grid.reshape(-1, 2)))
         response = known.pop("response").reshape(grid.shape[:2])
         known |= _labels(fitted, X, y, known["kind"], known.pop("classes"))
-        return cls(*places, response, **known).plot(ax, **options)
+        return cls(places[0], places[1], response, **known).plot(ax, **options)
 
     @classmethod
     def _of_regression(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.inspection._nearest import Geometry, geometry_of, iterates, mu_of
+from maxmargin.inspection._nearest import geometry_of, iterates, machine_and_mu
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
 from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS, look, pyplot
 from maxmargin.solvers.base import Solver
@@ -20,7 +20,8 @@ class HullDisplay:
     r"""The hulls of two classes in the plane, and how solvers find their nearest points.
 
     A linear machine of two classes stands half-way between the nearest points :math:`p_+` and :math:`p_-` of
-    their hulls, or, with slacks, of their reduced hulls, in which no sample weighs more than :math:`\mu`.
+    their hulls. With slacks these are reduced hulls, in which no sample weighs more than :math:`\mu`; the
+    machine is still perpendicular to :math:`p_+ - p_-`, but its free support vectors say where it stands.
 
     The second picture shows :math:`w = p_+ - p_-`: the point of least norm among all differences. A solver
     that moves weight between two samples at a time, such as MDM, zigzags towards it where the hulls are thin;
@@ -39,10 +40,14 @@ class HullDisplay:
         The nearest points: that of the positive class, then that of the negative class or the origin.
     mu : float, optional
         The largest weight of a sample; None for the whole hulls.
+    offset : float, optional
+        The boundary is where :math:`\langle w, x\rangle` has this value; by default half-way.
     paths : dict of array-like of shape (n_iterates, 2)
         By label, the iterates :math:`w_t`.
     steps : dict of int
         By label, the iterations.
+    unfinished : collection of str
+        Labels of the paths that end before the solver does.
     classes : pair, optional
         Names of the negative and the positive class.
     names : pair of str
@@ -55,9 +60,9 @@ class HullDisplay:
     path_ax_ : Axes or None
         Where the paths were drawn.
     hulls_ : list of Polygon
-        Of the positive class first; reduced hulls follow the whole ones.
-    nearest_, boundary_ : Line2D
-        The segment between the nearest points, and the machine half-way.
+        Of the negative class first; reduced hulls follow the whole ones.
+    nearest_, boundary_ : Line2D, Line2D or None
+        The segment between the nearest points, and the machine; None for a single hull or touching ones.
     paths_ : dict of Line2D
         The paths, by label.
 
@@ -76,16 +81,20 @@ class HullDisplay:
         nearest: ArrayLike,
         *,
         mu: float | None = None,
+        offset: float | None = None,
         paths: Mapping[str, ArrayLike] | None = None,
         steps: Mapping[str, int] | None = None,
+        unfinished: Collection[str] = (),
         classes: Any = ("-1", "+1"),
         names: tuple[str, ...] = ("feature 0", "feature 1"),
     ) -> None:
         self.points: Floats = np.asarray(points, dtype=np.float64)
         self.sides: Floats = np.asarray(sides, dtype=np.float64)
         self.nearest: Floats = np.asarray(nearest, dtype=np.float64)
+        self.offset = offset
         self.mu, self.classes, self.names = mu, tuple(classes), tuple(names)
         self.paths = {label: np.asarray(path, np.float64) for label, path in (paths or {}).items()}
+        self.unfinished = frozenset(unfinished)
         self.steps = dict(steps or {label: len(path) - 1 for label, path in self.paths.items()})
 
     @classmethod
@@ -123,7 +132,7 @@ class HullDisplay:
         start : array-like of shape (n_samples,), optional
             Weights of the samples with which solvers start.
         ax : Axes or pair of Axes, optional
-            Where to draw the hulls and the paths. Both are drawn within a single one; a new figure by default.
+            Where to draw the hulls and the paths; both go into a single one. A new figure by default.
         **options
             See `plot`.
 
@@ -132,6 +141,21 @@ class HullDisplay:
         HullDisplay
             The picture.
         """
+        display = cls._of_points(X, y, solvers=solvers, mu=mu, tol=tol, max_steps=max_steps, start=start)
+        return display.plot(ax, **options)
+
+    @classmethod
+    def _of_points(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        solvers: Sequence[str | Solver] | Mapping[str, str | Solver] | None = None,
+        mu: float | None = None,
+        tol: float = 1e-3,
+        max_steps: int = 300,
+        start: ArrayLike | None = None,
+    ) -> HullDisplay:
         pyplot(cls.__name__)
         if max_steps < 1:
             raise ValueError(f"max_steps must be positive, got {max_steps!r}.")
@@ -140,20 +164,30 @@ class HullDisplay:
             solvers = ("mdm", "mdm-accelerated") if mu is None else ("smo-first-order", "smo")
         several = dict(solvers) if isinstance(solvers, Mapping) else {_label(s): s for s in solvers}
         ways = {label: iterates(at, solver, tol, max_steps, start) for label, solver in several.items()}
-        display = cls(
+        return cls(
             at.points,
             at.sides,
             at.nearest(),
             mu=mu,
             paths={label: way[0] for label, way in ways.items()},
             steps={label: way[1] for label, way in ways.items()},
+            unfinished=[label for label, way in ways.items() if not way[2]],
             classes=at.classes,
             names=at.names,
         )
-        return display.plot(ax, **options)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> HullDisplay:
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: Any = None,
+        paths: bool = True,
+        legend: bool = True,
+        **options: Any,
+    ) -> HullDisplay:
         """Draw the hulls between which a fitted linear machine stands.
 
         Parameters
@@ -166,6 +200,10 @@ class HullDisplay:
             The training samples.
         y : array-like of shape (n_samples,)
             Their classes.
+        ax : Axes or pair of Axes, optional
+            Where to draw; a new figure by default.
+        paths, legend : bool
+            See `plot`.
         **options
             See `from_points`; mu is that of the machine.
 
@@ -174,8 +212,15 @@ class HullDisplay:
         HullDisplay
             The picture.
         """
-        mu, X = mu_of(estimator, X)
-        return cls.from_points(X, y, mu=mu, **options)
+        machine, mu, X = machine_and_mu(estimator, X)
+        if "mu" in options:
+            raise TypeError("mu is that of the estimator: use from_points to choose another one.")
+        display = cls._of_points(X, y, mu=mu, **options)
+        w = display.nearest[0] - display.nearest[1]
+        coef = machine.coef_[-1] if len(machine.coef_) == 1 else machine.coef_[1] - machine.coef_[0]
+        if coef @ w > 0:
+            display.offset = -_intercept(machine) * float(w @ w) / float(coef @ w)
+        return display.plot(ax, paths=paths, legend=legend)
 
     def plot(self, ax: Any = None, *, paths: bool = True, legend: bool = True) -> HullDisplay:
         """Draw it.
@@ -203,16 +248,20 @@ class HullDisplay:
             self._draw_paths(self.path_ax_)
         for axes in (self.ax_, self.path_ax_):
             if axes is not None:
-                axes.set_aspect("equal", adjustable="datalim")
+                axes.set_aspect("equal")
                 if legend:
                     axes.legend(
-                        loc="lower left", bbox_to_anchor=(0.0, 1.01), frameon=False, ncols=2, borderaxespad=0.0
+                        loc="lower left",
+                        bbox_to_anchor=(0.0, 1.01),
+                        frameon=False,
+                        ncols=2,
+                        borderaxespad=0.0,
                     )
         return self
 
     def _corners(self) -> tuple[list[Floats], list[Floats]]:
-        """The whole hulls, and the reduced ones; the origin where there is one class."""
-        parts = [self.points[self.sides > 0], self.points[self.sides < 0]]
+        """The whole hulls, and the reduced ones; of the negative class first."""
+        parts = [self.points[self.sides < 0], self.points[self.sides > 0]]
         whole = [hull(part) for part in parts if len(part)]
         if self.mu is None:
             return whole, whole
@@ -234,25 +283,32 @@ class HullDisplay:
             self.hulls_.append(
                 ax.add_patch(Polygon(corners, closed=True, fc=look(k, REGIONS), ec="0.35", lw=1.0, zorder=0))
             )
-        for k, side in enumerate((1.0, -1.0)):
-            mine = self.points[self.sides == side]
-            if len(mine):
-                name = str(self.classes[1 - k]) if len(whole) == 2 else "samples"
-                ax.scatter(
-                    *mine.T, s=26, marker=look(k, MARKERS), c=look(k, FACES), edgecolors="black",
-                    linewidths=0.7, zorder=3, label=name,
-                )  # fmt: skip
+        for k, side in enumerate((-1.0, 1.0) if len(whole) == 2 else (1.0,)):
+            ax.scatter(
+                *self.points[self.sides == side].T, s=26, marker=look(k, MARKERS), c=look(k, FACES),
+                edgecolors="black", linewidths=0.7, zorder=3,
+                label=str(self.classes[k]) if len(whole) == 2 else "samples",
+            )  # fmt: skip
         p, q = self.nearest
         self.nearest_ = ax.plot(
             *self.nearest.T, "*-", color="black", ms=12, mfc="white", lw=1.8, zorder=4,
             label="nearest points" if len(whole) == 2 else "to the nearest point",
         )[0]  # fmt: skip
-        middle, w = 0.5 * (p + q), p - q
+        w = p - q
         self.boundary_ = None
-        if len(whole) == 2 and w.any():
+        if len(whole) == 2 and np.hypot(*w) > 1e-5 * np.ptp(self.points, axis=0).max():
+            middle = 0.5 * (p + q)
+            if self.offset is not None:
+                middle = middle + (self.offset - middle @ w) / (w @ w) * w
             self.boundary_ = ax.axline(
-                tuple(middle), tuple(middle + [-w[1], w[0]]), color="black", ls="--", lw=1.2, label="boundary"
+                tuple(middle),
+                tuple(middle + w[::-1] * [-1.0, 1.0]),
+                color="black",
+                ls="--",
+                lw=1.2,
+                label="boundary",
             )
+        _look_at(ax, np.vstack([self.points, self.nearest]))
         ax.set_xlabel(self.names[0])
         ax.set_ylabel(self.names[1])
 
@@ -260,27 +316,33 @@ class HullDisplay:
         from matplotlib.patches import Circle, Polygon
 
         _, corners = self._corners()
-        region = difference(corners[0], corners[1]) if len(corners) == 2 else corners[0]
+        region = difference(corners[1], corners[0]) if len(corners) == 2 else corners[0]
         p, q = self.nearest
         w = p - q
         ax.add_patch(Polygon(region, closed=True, fc=REGIONS[3], ec="0.35", lw=1.0, zorder=0))
         ax.add_patch(Circle((0.0, 0.0), float(np.hypot(*w)), fc="none", ec="0.35", ls=":", lw=1.2, zorder=1))
         for k, (label, path) in enumerate(self.paths.items()):
             steps = self.steps[label]
+            count = f"{'over ' * (label in self.unfinished)}{steps} step{'s' * (steps != 1)}"
             # The first way is thin and grey, so that the others can be seen upon it.
             thin = k == 0 and len(self.paths) > 1
             self.paths_[label] = ax.plot(
                 *path.T, ls="-" if k < 2 else look(k, LINES), marker="." if thin else look(k - 1, MARKERS),
                 ms=3 if thin else 6, lw=0.8 if thin else 2.0, color="0.5" if thin else "black",
                 mfc="0.5" if thin else "white", zorder=3 + k,
-                label=f"{label}: {steps} step{'s' * (steps != 1)}",
+                label=f"{label}: {count}",
             )[0]  # fmt: skip
         ax.plot(*w, "*", color="black", ms=13, mfc="white", zorder=9, label="least norm")
-        low, high = _view([*self.paths.values()], w)
-        ax.set_xlim(low[0], high[0])
-        ax.set_ylim(low[1], high[1])
+        # The way from the start to where the zigzag begins is long and plain: it is cut off.
+        _look_at(ax, np.vstack([*(path[1:] for path in self.paths.values()), w[None]]))
         ax.set_xlabel("first component of w")
         ax.set_ylabel("second component of w")
+
+
+def _intercept(machine: Any) -> float:
+    """The constant of the decision function; a machine with a plane for each class has two."""
+    constants = np.ravel(machine.intercept_)
+    return float(constants[-1] if len(constants) == 1 else constants[1] - constants[0])
 
 
 def _label(solver: str | Solver) -> str:
@@ -290,7 +352,7 @@ def _label(solver: str | Solver) -> str:
 def _axes(ax: Any, n: int) -> tuple[Any, Any]:
     """Axes for the hulls, and for the paths if n is 2."""
     if ax is None:
-        figure, made = pyplot("HullDisplay").subplots(
+        _, made = pyplot("HullDisplay").subplots(
             1, n, figsize=(4.8 * n, 4.4), layout="constrained", squeeze=False
         )
         ax = made[0]
@@ -306,9 +368,9 @@ def _axes(ax: Any, n: int) -> tuple[Any, Any]:
     return ax[0], ax[1] if n == 2 else None
 
 
-def _view(paths: list[Floats], w: Floats) -> tuple[Floats, Floats]:
-    """The part of the plane where paths zigzag: the way from the start to it is long and plain."""
-    points = np.vstack([*(path[1:] for path in paths), w[None]])
+def _look_at(ax: Any, points: Floats) -> None:
+    """Square limits around the points."""
     low, high = points.min(axis=0), points.max(axis=0)
-    room = 0.12 * float(np.max(high - low)) or 1.0
-    return low - room, high + room
+    middle, radius = 0.5 * (low + high), 0.58 * float(np.max(high - low)) or 1.0
+    ax.set_xlim(middle[0] - radius, middle[0] + radius)
+    ax.set_ylim(middle[1] - radius, middle[1] + radius)
