@@ -57,7 +57,7 @@ def test_the_boundary_is_where_the_decision_function_is_zero_and_the_margins_whe
     for contour, level in zip(display.lines_, (0.0, -1.0, 1.0), strict=True):
         np.testing.assert_allclose(model.decision_function(on(contour)), level, atol=1e-6)
     labels = [text.get_text() for text in display.legend_.get_texts()]
-    assert labels == ["boundary", "margins", "0", "1", "support vectors", "at the bound"]
+    assert labels == ["boundary", "margins", "class 0", "class 1", "support vectors", "at the bound"]
 
 
 def test_samples_are_drawn_class_by_class_with_markers_of_their_own():
@@ -176,7 +176,7 @@ def test_one_class_machines_mark_inliers_and_outliers(model):
     if not isinstance(model, L2OneClassSVM):
         assert (model.decision_function(bounded) < 1e-4).all() and len(bounded)
         np.testing.assert_allclose(model.decision_function(free), 0, atol=1e-4)
-    assert [p.get_label() for p in draw(model, X, Y).points_] == ["0", "1"]
+    assert [p.get_label() for p in draw(model, X, Y).points_] == ["class 0", "class 1"]
 
 
 @pytest.mark.parametrize("scaled", [False, True])

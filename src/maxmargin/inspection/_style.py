@@ -34,6 +34,11 @@ def look(k: int, of: tuple[Any, ...]) -> Any:
     return of[k % len(of)]
 
 
+def class_name(label: Any) -> str:
+    """A class as it stands in a legend: a number alone would say nothing there."""
+    return label if isinstance(label, str) else f"class {label}"
+
+
 def legend_beside(ax: Any) -> Any:
     """A legend to the right of the axes, where no data can be."""
     return ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, borderaxespad=0.0)

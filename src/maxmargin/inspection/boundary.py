@@ -11,7 +11,16 @@ from sklearn.utils.validation import check_consistent_length
 
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.inspection._points import columns_of, like, support_of
-from maxmargin.inspection._style import FACES, MARKERS, REGIONS, legend_beside, look, new_axes, pyplot
+from maxmargin.inspection._style import (
+    FACES,
+    MARKERS,
+    REGIONS,
+    class_name,
+    legend_beside,
+    look,
+    new_axes,
+    pyplot,
+)
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -296,7 +305,7 @@ class BoundaryDisplay:
         if self.points is not None:
             labels = np.zeros(len(self.points), np.intp) if self.labels is None else self.labels
             for c in range(labels.max(initial=-1) + 1):
-                name = str(self.classes[c]) if self.labels is not None else "samples"
+                name = class_name(self.classes[c]) if self.labels is not None else "samples"
                 mine = self.points[labels == c]
                 self.points_.append(
                     ax.scatter(

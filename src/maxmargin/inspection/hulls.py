@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.inspection._nearest import geometry_of, iterates, machine_and_mu
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
-from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS, look, pyplot
+from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS, class_name, look, pyplot
 from maxmargin.solvers.base import Solver
 
 Floats = NDArray[np.float64]
@@ -287,7 +287,7 @@ class HullDisplay:
             ax.scatter(
                 *self.points[self.sides == side].T, s=26, marker=look(k, MARKERS), c=look(k, FACES),
                 edgecolors="black", linewidths=0.7, zorder=3,
-                label=str(self.classes[k]) if len(whole) == 2 else "samples",
+                label=class_name(self.classes[k]) if len(whole) == 2 else "samples",
             )  # fmt: skip
         p, q = self.nearest
         self.nearest_ = ax.plot(
