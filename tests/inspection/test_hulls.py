@@ -15,7 +15,7 @@ from maxmargin import SVC, AllDistancesSVC, CrammerSingerSVC, IncrementalSVC, Nu
 from maxmargin.gram import Gram
 from maxmargin.inspection import HullDisplay
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
-from maxmargin.solvers import MDM, Stop, get
+from maxmargin.solvers import MDM, Stop
 
 APART = make_blobs(40, centers=[[0, 0], [6, 3]], random_state=0)
 MIXED = make_blobs(40, centers=[[0, 0], [3, 1.5]], random_state=0)
@@ -244,4 +244,3 @@ def test_a_hard_margin_has_whole_hulls():
     X, y = APART
     display = HullDisplay.from_estimator(SVC(C=np.inf, kernel="linear").fit(X, y), X, y)
     assert display.mu is None and list(display.paths) == ["mdm", "mdm-accelerated"]
-    assert get("mdm").accepts(dual.nearest_points(np.where(y == 1, 1.0, -1.0)))

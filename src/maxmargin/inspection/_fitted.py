@@ -65,7 +65,7 @@ def _bound(machine: Any, size: Any) -> Any:
         two = len(getattr(machine, "classes_", ())) == 2
         return size.sum() / (machine.nu * machine.shape_fit_[0]) if two else None
     squared = isinstance(machine, IncrementalSVC | L2OneClassSVM)
-    if squared or params.get("loss", "hinge") == "squared_hinge":
+    if squared or "squared" in params.get("loss", ""):
         return None  # squared slacks bound nothing
     weights = getattr(machine, "class_weight_", ())
     return machine.C * (np.repeat(weights, machine.n_support_) if len(weights) else 1.0)

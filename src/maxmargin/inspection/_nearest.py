@@ -117,3 +117,12 @@ def machine_and_mu(estimator: Any, X: Any) -> tuple[Any, float | None, Any]:
         total = 0.5 * float(abs(machine.dual_coef_).sum())
         return machine, min(1.0, machine.C / total), X
     raise ValueError(f"The hulls of this {name} are not in the plane: use an SVC with loss='hinge'.")
+
+
+def offset_of(machine: Any, w: Floats) -> float | None:
+    """The value of <w, x> on the boundary of a machine with normal vector w; None if w is not one."""
+    coef, intercept = machine.coef_, np.ravel(machine.intercept_)
+    if len(coef) > 1:  # a plane for each class
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    along = float(coef[0] @ w)
+    return -float(intercept[0] * (w @ w)) / along if along > 0 else None

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_outlier_detector, is_regressor
+from sklearn.base import is_regressor
 from sklearn.utils.validation import check_consistent_length
 
+from maxmargin.inspection._answers import labels_of, places_of, response_of
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.inspection._points import columns_of, like, support_of
 from maxmargin.inspection._style import (
@@ -176,7 +177,7 @@ class BoundaryDisplay:
         fitted = refitted(estimator)
         tube = is_regressor(fitted)
         values, names = columns_of(X, 1 if tube else 2, fitted)
-        places = [_places(column, grid_resolution, eps) for column in values.T]
+        places = [places_of(column, grid_resolution, eps) for column in values.T]
         found = support_of(fitted, X, values) if support else None
         if y is not None:
             y = np.ravel(np.asarray(y))
@@ -187,9 +188,9 @@ class BoundaryDisplay:
         known: dict[str, Any] = {"points": values, "names": names}
         if found is not None:
             known |= {"support": values[found[0]] if found[2] is None else found[2], "bounded": found[1]}
-        known |= _response(fitted, like(X, grid.reshape(-1, 2)))
+        known |= response_of(fitted, like(X, grid.reshape(-1, 2)))
         response = known.pop("response").reshape(grid.shape[:2])
-        known |= _labels(fitted, X, y, known["kind"], known.pop("classes"))
+        known |= labels_of(fitted, X, y, known["kind"], known.pop("classes"))
         return cls(places[0], places[1], response, **known).plot(ax, **options)
 
     @classmethod
@@ -323,48 +324,3 @@ class BoundaryDisplay:
                     edgecolors="black", linewidths=0.9, zorder=4, label=label or "at the bound",
                 )  # fmt: skip
                 setattr(self, name, ring)
-
-
-def _places(column: Floats, n: int, eps: float) -> Floats:
-    """Evenly spaced places over the range of a feature and some more."""
-    room = eps * float(np.ptp(column)) or 1.0
-    return np.linspace(column.min() - room, column.max() + room, n)
-
-
-def _response(fitted: Any, grid: Any) -> dict[str, Any]:
-    """What the estimator says on the grid, and what kind of answer that is."""
-    machine = machine_of(fitted)
-    if is_outlier_detector(fitted):
-        values = np.asarray(fitted.decision_function(grid), dtype=np.float64)
-        return {"response": values, "kind": "one-class", "classes": None}
-    classes = getattr(fitted, "classes_", None)
-    if classes is None:
-        raise TypeError(
-            f"A classifier, a regressor or an outlier detector is needed, got {type(machine).__name__}."
-        )
-    if len(classes) == 2 and hasattr(fitted, "decision_function"):
-        values = np.asarray(fitted.decision_function(grid), dtype=np.float64)
-        # The values of an All-Distances machine are not scaled to a margin of 1.
-        return {
-            "response": values, "kind": "margin", "classes": classes, "margins": not hasattr(machine, "mu_")
-        }  # fmt: skip
-    place = np.searchsorted(classes, fitted.predict(grid)).astype(np.float64)
-    return {"response": place, "kind": "classes", "classes": classes}
-
-
-def _labels(fitted: Any, X: Any, y: Any, kind: str, classes: Any) -> dict[str, Any]:
-    """How samples are marked."""
-    if y is None and kind == "one-class":
-        outlier = np.asarray(fitted.predict(X)) < 0
-        return {"labels": outlier.astype(np.intp), "classes": ["inliers", "outliers"]}
-    if y is None:
-        return {"classes": list(classes)}
-    if classes is None:
-        classes, labels = np.unique(y, return_inverse=True)
-        return {"labels": labels, "classes": list(classes)}
-    unknown = np.setdiff1d(y, classes)
-    if len(unknown):
-        raise ValueError(
-            f"y has labels that the estimator does not know: {', '.join(map(str, unknown[:5]))}."
-        )
-    return {"labels": np.searchsorted(classes, y), "classes": list(classes)}

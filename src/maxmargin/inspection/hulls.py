@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.inspection._nearest import geometry_of, iterates, machine_and_mu
+from maxmargin.inspection._nearest import geometry_of, iterates, machine_and_mu, offset_of
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
 from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS, class_name, look, pyplot
 from maxmargin.solvers.base import Solver
@@ -216,10 +216,7 @@ class HullDisplay:
         if "mu" in options:
             raise TypeError("mu is that of the estimator: use from_points to choose another one.")
         display = cls._of_points(X, y, mu=mu, **options)
-        w = display.nearest[0] - display.nearest[1]
-        coef = machine.coef_[-1] if len(machine.coef_) == 1 else machine.coef_[1] - machine.coef_[0]
-        if coef @ w > 0:
-            display.offset = -_intercept(machine) * float(w @ w) / float(coef @ w)
+        display.offset = offset_of(machine, display.nearest[0] - display.nearest[1])
         return display.plot(ax, paths=paths, legend=legend)
 
     def plot(self, ax: Any = None, *, paths: bool = True, legend: bool = True) -> HullDisplay:
@@ -337,12 +334,6 @@ class HullDisplay:
         _look_at(ax, np.vstack([*(path[1:] for path in self.paths.values()), w[None]]))
         ax.set_xlabel("first component of w")
         ax.set_ylabel("second component of w")
-
-
-def _intercept(machine: Any) -> float:
-    """The constant of the decision function; a machine with a plane for each class has two."""
-    constants = np.ravel(machine.intercept_)
-    return float(constants[-1] if len(constants) == 1 else constants[1] - constants[0])
 
 
 def _label(solver: str | Solver) -> str:
