@@ -89,7 +89,7 @@ def test_free_support_vectors_are_on_the_margin_and_those_at_the_bound_within_it
     assert rows(free) | rows(bounded) == rows(model.support_vectors_)
     np.testing.assert_allclose(np.abs(model.decision_function(free)), 1, atol=1e-5)
     where = [int(np.flatnonzero((point == X).all(axis=1))[0]) for point in bounded]
-    assert (model.decision_function(X[where]) * (2 * Y[where] - 1) < 1 + 1e-6).all()
+    assert (model.decision_function(X[where]) * (2 * Y[where] - 1) < 1 - 1e-6).all()
 
 
 @pytest.mark.parametrize("model", [SVC(loss="squared_hinge"), IncrementalSVC(), SVC(C=np.inf, gamma=20.0)])

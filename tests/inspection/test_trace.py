@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as LibSVC
@@ -21,6 +22,7 @@ from maxmargin import (
 )
 from maxmargin.gram import Gram
 from maxmargin.inspection import TraceDisplay, Watched
+from maxmargin.inspection.trace import _in_units_of_the_gap
 from maxmargin.solvers import MDM, MaxMinOver, Stop
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
@@ -181,12 +183,23 @@ def test_the_gap_of_an_estimator_ends_at_its_dual_gap_and_bounds_the_distance_to
     assert (distance <= bounds[: len(distance)] * (1 + 1e-6)).all()
 
 
-def test_hulls_and_multipliers_have_the_same_objective():
-    options = {"loss": "squared_hinge", "tol": 1e-8}
-    fitted = {name: SVC(solver=Watched(name), **options).fit(X, Y) for name in ("smo", "mdm")}
-    one, other = TraceDisplay.from_estimator(fitted, y="gap").curves.values()
-    # Both start where nothing is known: the distances are of the same size, which those of hulls are not.
-    assert 0.1 < one[1][0] / other[1][0] < 10
+@pytest.mark.parametrize(
+    ("model", "ridge", "linear"),
+    [
+        (SVC(C=2.0), 0.0, 1.0),
+        (SVC(C=2.0, loss="squared_hinge", solver="smo"), 0.25, 1.0),
+        (SVC(C=2.0, loss="squared_hinge", solver="mdm"), 0.25, 1.0),
+        (OneClassSVM(nu=0.3), 0.0, 0.0),
+        (L2OneClassSVM(C=2.0), 0.5, 1.0),
+    ],
+)
+def test_objectives_are_those_of_the_coefficients(model, ridge, linear):
+    model.set_params(gamma=1.0, tol=1e-8).fit(X, Y)
+    coef = model.dual_coef_[0]
+    matrix = rbf_kernel(X[model.support_], gamma=1.0) + ridge * np.eye(len(coef))
+    value = 0.5 * coef @ matrix @ coef - linear * np.abs(coef).sum()
+    ends = _in_units_of_the_gap(model, np.array([model.trace_[0][-1].objective]))
+    np.testing.assert_allclose(ends, value, rtol=1e-6)
 
 
 def test_the_machine_with_the_most_iterations_is_drawn_or_that_asked_for():
