@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from datasets import MissingData, whole
 from maxmargin import dual
 from maxmargin.gram import Gram
+from maxmargin.inspection import HullDisplay
 from maxmargin.solvers import MDM, NPA, SMO, Batch, Gilbert, Solver, Stop
 from report import geometric_mean, write
 
@@ -344,41 +345,10 @@ def figures(folder: Path, data: str, width: float, C: float) -> None:
     import matplotlib.pyplot as plt
 
     vertices = np.array([[-1.0, 2.2], [1.2, 0.0], [2.6, -1.15], [0.4, 1.05]])
-    problem = dual.one_class_l2(4, ridge=0.0)
-    start = np.array([0.0, 0.0, 1.0, 0.0])
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained", sharex=True, sharey=True)
-    for axis, (title, solver) in zip(
-        axes, {"MDM": MDM(), "accelerated MDM": MDM(accelerate=True)}.items(), strict=True
-    ):
-        path, steps = [start @ vertices], 0
-        while True:
-            gram = Gram(vertices, "linear", dtype="float64", n_jobs=1)
-            solution = solver.solve(problem, gram, warm=start, stop=Stop(1e-6, "paper", max_iter=steps + 1))
-            if solution.n_iter == steps or len(path) > 400:
-                break
-            steps = solution.n_iter
-            path.append(solution.u @ vertices)
-        points = np.array(path)
-        inset = axis.inset_axes((0.56, 0.56, 0.43, 0.43))  # the zigzag is small beside the rhombus
-        for plane in (axis, inset):
-            plane.plot(*np.vstack([vertices, vertices[:1]]).T, "-", color="0.6", linewidth=1)
-            plane.plot(*vertices.T, "o", color="black", markersize=5, markerfacecolor="white")
-            plane.plot(*points.T, ".-", color="black", linewidth=0.8, markersize=4)
-            plane.plot(*points[-1], "*", color="black", markersize=11)
-        low, high = points[1:].min(axis=0), points[1:].max(axis=0)
-        middle, radius = 0.5 * (low + high), 0.65 * float(np.max(high - low))
-        inset.set(xlim=middle[0] + radius * np.array([-1, 1]), ylim=middle[1] + radius * np.array([-1, 1]))
-        inset.set(xticks=[], yticks=[], aspect="equal")
-        axis.indicate_inset_zoom(inset, edgecolor="0.4")
-        axis.plot(0, 0, "+", color="black", markersize=10)
-        axis.annotate("0", (0, 0), textcoords="offset points", xytext=(6, 4))
-        axis.annotate("start", points[0], textcoords="offset points", xytext=(-36, -4))
-        axis.set_title(f"{title}: {solution.n_iter} iterations")
-        axis.set_aspect("equal")
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
+    solvers: dict[str, Solver] = {"MDM": MDM(), "accelerated MDM": MDM(accelerate=True)}
+    display = HullDisplay.from_points(vertices, solvers=solvers, tol=1e-6, start=(0, 0, 1, 0))
     folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "mdm-path.png", dpi=130)
+    display.figure_.savefig(folder / "mdm-path.png", dpi=125)
 
     X, y = whole(data)
     problem = dual.minimum_norm(y, ridge=1.0 / C)

@@ -1,11 +1,8 @@
-"""Pictures of searches and of convergence, in scikit-learn's Display convention.
-
-They need matplotlib: ``pip install 'maxmargin[plot]'``.
-"""
+"""Scores of a search over two parameters, with the path along which it was trained."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -13,41 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
-from maxmargin.solvers.base import Solution
-
-__all__ = ["SearchDisplay", "TraceDisplay"]
+from maxmargin.inspection._style import new_axes, pyplot
 
 Floats = NDArray[np.float64]
 Cell = tuple[int, int]  # place along x, place along y
-
-_X = {
-    "iterations": ("n_iter", "iterations"),
-    "seconds": ("seconds", "seconds"),
-    "kernel_calls": ("n_kernel_calls", "kernel values used"),
-}
-_Y = {
-    "violation": "KKT violation",
-    "objective": "objective above the lowest one",
-    "gap": "bound of the distance to the optimal value",
-}
-# Lines must be told apart without colours.
-_STYLES = ("-", "--", "-.", ":")
-
-
-def _pyplot(what: str) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{what} needs matplotlib, which is not installed: pip install 'maxmargin[plot]'."
-        ) from error
-    return plt
 
 
 class SearchDisplay:
     """Mean test scores over two parameters of a search, and the path along which it was trained.
 
-    It is made by `from_search`.
+    It is made by `from_estimator`.
 
     Parameters
     ----------
@@ -78,7 +50,7 @@ class SearchDisplay:
     Examples
     --------
     >>> from maxmargin.inspection import SearchDisplay
-    >>> display = SearchDisplay.from_search(search)  # doctest: +SKIP
+    >>> display = SearchDisplay.from_estimator(search)  # doctest: +SKIP
     >>> display.figure_.savefig("search.png")  # doctest: +SKIP
     """
 
@@ -105,7 +77,7 @@ class SearchDisplay:
             )
 
     @classmethod
-    def from_search(
+    def from_estimator(
         cls,
         search: Any,
         *,
@@ -167,6 +139,11 @@ class SearchDisplay:
         )
         return display.plot(ax, **options)
 
+    @classmethod
+    def from_search(cls, search: Any, **options: Any) -> SearchDisplay:
+        """Another name of `from_estimator`."""
+        return cls.from_estimator(search, **options)
+
     def plot(self, ax: Any = None, *, cmap: Any = "viridis", path: bool = True) -> SearchDisplay:
         """Draw it.
 
@@ -184,11 +161,10 @@ class SearchDisplay:
         SearchDisplay
             Itself.
         """
-        plt = _pyplot("SearchDisplay")
+        pyplot("SearchDisplay")
         from matplotlib.patheffects import withStroke
 
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         logs = [_evenly_spaced_in_logs(values) for values in (self.x, self.y)]
         edges = [_edges(values, log) for values, log in zip((self.x, self.y), logs, strict=True)]
@@ -227,161 +203,6 @@ class SearchDisplay:
     def _mark(self, places: list[tuple[float, float]], marker: str, size: float) -> Any:
         x, y = zip(*places, strict=True)
         return self.ax_.plot(x, y, marker, ms=size, mfc="white", mec="black", ls="none", zorder=3)[0]
-
-
-class TraceDisplay:
-    r"""How solvers converge, on logarithmic axes.
-
-    It is made by `from_solution`.
-
-    Parameters
-    ----------
-    curves : dict
-        By label, the places along x and the values (two arrays).
-    x, y : str
-        What they are, see `from_solution`.
-    constant : float, optional
-        The c of a line :math:`c/\sqrt t`.
-
-    Attributes
-    ----------
-    ax_, figure_ : Axes, Figure
-        Where it was drawn.
-    lines_ : list of Line2D
-        One for each curve.
-    bound_ : Line2D or None
-        The line of the bound.
-
-    Examples
-    --------
-    >>> from maxmargin.inspection import TraceDisplay
-    >>> display = TraceDisplay.from_solution({"mdm": a, "smo": b}, x="kernel_calls")  # doctest: +SKIP
-    """
-
-    def __init__(
-        self,
-        curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
-        *,
-        x: str = "iterations",
-        y: str = "violation",
-        constant: float | None = None,
-    ) -> None:
-        _check_axes(x, y)
-        self.curves: dict[str, tuple[Floats, Floats]] = {
-            str(label): (np.array(a, dtype=np.float64), np.array(b, dtype=np.float64))
-            for label, (a, b) in curves.items()
-        }
-        self.x, self.y, self.constant = x, y, constant
-
-    @classmethod
-    def from_solution(
-        cls,
-        solution: Solution | Mapping[str, Solution],
-        *,
-        x: str = "iterations",
-        y: str = "violation",
-        bound: bool = False,
-        ax: Any = None,
-        **options: Any,
-    ) -> TraceDisplay:
-        r"""Draw the traces of one or several solutions.
-
-        Parameters
-        ----------
-        solution : Solution or dict of Solution
-            Solutions of the same problem, by label.
-        x : {"iterations", "seconds", "kernel_calls"}
-            Against what.
-        y : {"violation", "objective", "gap"}
-            The largest KKT violation; the objective, less the lowest that any of the solutions ends with; or
-            a bound of its distance to the minimum,
-
-            .. math:: f(u_t) - \min f \le f(u_t) - f(u) + \mathrm{gap}(u),
-
-            where u is the end of the same run.
-        bound : bool
-            Add :math:`c/\sqrt t` with the least c that bounds all curves, as for
-            `maxmargin.solvers.MaxMinOver`, whose error falls at least like that.
-        ax : Axes, optional
-            Where to draw; a new figure by default.
-        **options
-            For the lines, see `plot`.
-
-        Returns
-        -------
-        TraceDisplay
-            The picture. What is not positive has no place on logarithmic axes and is left out.
-        """
-        _check_axes(x, y)
-        several = dict(solution) if isinstance(solution, Mapping) else {"": solution}
-        if not several:
-            raise ValueError("There is no solution to draw.")
-        for label, one in several.items():
-            if not isinstance(one, Solution):
-                raise TypeError(f"A Solution is needed, got {one!r}{f' for {label!r}' if label else ''}.")
-        if bound and x != "iterations":
-            raise ValueError("The bound is one over the root of the iterations: it needs x='iterations'.")
-        lowest = min(one.objective for one in several.values())
-        curves = {}
-        for label, one in several.items():
-            at = np.array([getattr(record, _X[x][0]) for record in one.trace], np.float64)
-            if y == "violation":
-                values = np.array([r.violation for r in one.trace], np.float64)
-            else:
-                least = lowest if y == "objective" else one.objective - one.gap
-                values = np.array([r.objective for r in one.trace], np.float64) - least
-            shown = (at > 0) & (values > 0) & np.isfinite(values)
-            curves[label] = (at[shown], values[shown])
-        display = cls(curves, x=x, y=y)
-        if bound:
-            products = [float((b * np.sqrt(a)).max()) for a, b in display.curves.values() if len(a)]
-            display.constant = max(products) if products else None
-        return display.plot(ax, **options)
-
-    def plot(self, ax: Any = None, **options: Any) -> TraceDisplay:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; a new figure by default.
-        **options
-            For matplotlib's `plot`, instead of the line styles and markers chosen here.
-
-        Returns
-        -------
-        TraceDisplay
-            Itself.
-        """
-        plt = _pyplot("TraceDisplay")
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        self.lines_: list[Any] = []
-        self.bound_ = None
-        for k, (label, (a, b)) in enumerate(self.curves.items()):
-            # A single point has no line.
-            chosen = {"ls": _STYLES[k % len(_STYLES)], "marker": "o" if len(a) == 1 else "", "lw": 1.4}
-            self.lines_ += ax.plot(a, b, label=label or None, **{**chosen, **options})
-        ends = [a for a, _ in self.curves.values() if len(a)]
-        if self.constant is not None and ends:
-            t = np.geomspace(min(a.min() for a in ends), max(a.max() for a in ends), 50)
-            self.bound_ = ax.plot(
-                t, self.constant / np.sqrt(t), ls=(0, (1, 3)), lw=1.2, color="0.4", label=r"$c/\sqrt{t}$"
-            )[0]
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlabel(_X[self.x][1])
-        ax.set_ylabel(_Y[self.y])
-        if any(self.curves) or self.bound_ is not None:
-            ax.legend(frameon=False)
-        return self
-
-
-def _check_axes(x: str, y: str) -> None:
-    for name, value, known in (("x", x, _X), ("y", y, _Y)):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
 
 
 def _two_parameters(nodes: list[dict[str, Any]], x: str | None, y: str | None) -> tuple[str, str]:

@@ -1,0 +1,12 @@
+"""Pictures of machines, solvers and searches, in scikit-learn's Display convention.
+
+They need matplotlib: ``pip install 'maxmargin[plot]'``. Every display can be read without colours.
+"""
+
+from maxmargin.inspection.boundary import BoundaryDisplay
+from maxmargin.inspection.hulls import HullDisplay
+from maxmargin.inspection.search import SearchDisplay
+from maxmargin.inspection.trace import TraceDisplay
+from maxmargin.inspection.watched import Watched
+
+__all__ = ["BoundaryDisplay", "HullDisplay", "SearchDisplay", "TraceDisplay", "Watched"]

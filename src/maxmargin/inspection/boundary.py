@@ -1,0 +1,326 @@
+"""The boundary of a machine in the plane, its margins and its support vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_regressor
+from sklearn.utils.validation import check_consistent_length
+
+from maxmargin.inspection._answers import labels_of, places_of, response_of
+from maxmargin.inspection._fitted import machine_of, refitted
+from maxmargin.inspection._points import columns_of, like, support_of
+from maxmargin.inspection._style import (
+    FACES,
+    MARKERS,
+    REGIONS,
+    class_name,
+    legend_beside,
+    look,
+    new_axes,
+    pyplot,
+)
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_KINDS = ("classes", "margin", "one-class", "tube")
+
+
+class BoundaryDisplay:
+    r"""A machine over the plane of its two features, or a regression over its one feature.
+
+    Drawn are, by kind of machine:
+
+    - two classes: the boundary :math:`f = 0` and the margins :math:`f = \pm 1`;
+    - more classes: the region of each;
+    - one class: the boundary :math:`f = 0` around the inliers;
+    - regression with one feature: the curve and the tube of :math:`\pm\varepsilon` around it;
+
+    and the samples, with rings around the support vectors and squares around those whose coefficient is at
+    its bound, which lie within the margin or beyond it. It is made by `from_estimator`.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_x,)
+        Places along the first feature.
+    y : ndarray of shape (n_y,) or None
+        Places along the second feature; None for a regression.
+    response : ndarray of shape (n_y, n_x) or (n_x,)
+        Values of the decision function ("margin", "one-class"), positions among `classes` ("classes") or
+        predictions ("tube") there.
+    kind : {"margin", "classes", "one-class", "tube"}
+        What the response is.
+    points : ndarray of shape (n_samples, 2), optional
+        Samples; for a regression the feature and the target.
+    labels : ndarray of shape (n_samples,), optional
+        Positions of the samples' classes among `classes`.
+    classes : sequence, optional
+        Names of the classes.
+    support : ndarray of shape (n_SV, 2), optional
+        Support vectors.
+    bounded : ndarray of bool of shape (n_SV,), optional
+        Which of them are at their bound.
+    epsilon : float, optional
+        Half the width of the tube.
+    margins : bool
+        Whether :math:`f = \pm 1` means anything.
+    names : pair of str
+        Of the axes.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+    regions_ : QuadMesh, QuadContourSet or PolyCollection
+        The areas.
+    lines_ : list of QuadContourSet or of Line2D
+        The boundary first, then the margins or the edges of the tube.
+    points_ : list of PathCollection
+        The samples, class by class.
+    support_, bounded_ : PathCollection or None
+        The rings and the squares.
+    legend_ : Legend or None
+        Beside the axes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from maxmargin import SVC
+    >>> from maxmargin.inspection import BoundaryDisplay
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> display = BoundaryDisplay.from_estimator(SVC().fit(X, y), X, y)  # doctest: +SKIP
+    >>> display.figure_.savefig("boundary.png")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike | None,
+        response: ArrayLike,
+        *,
+        kind: str = "margin",
+        points: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        classes: Any = (),
+        support: ArrayLike | None = None,
+        bounded: ArrayLike | None = None,
+        epsilon: float | None = None,
+        margins: bool = True,
+        names: tuple[str, str] = ("feature 0", "feature 1"),
+    ) -> None:
+        if kind not in _KINDS:
+            raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
+        self.x: Floats = np.asarray(x, dtype=np.float64)
+        self.y: Floats | None = None if y is None else np.asarray(y, dtype=np.float64)
+        self.response: Floats = np.asarray(response, dtype=np.float64)
+        shape = self.x.shape if self.y is None else (len(self.y), len(self.x))
+        if self.response.shape != shape:
+            raise ValueError(f"response must have the shape {shape}, got {self.response.shape}.")
+        self.kind, self.classes, self.epsilon, self.margins = kind, list(classes), epsilon, margins
+        self.points = None if points is None else np.asarray(points, dtype=np.float64)
+        self.labels: Index | None = None if labels is None else np.asarray(labels, dtype=np.intp)
+        self.support = None if support is None else np.asarray(support, dtype=np.float64)
+        n_support = 0 if self.support is None else len(self.support)
+        self.bounded = np.zeros(n_support, bool) if bounded is None else np.asarray(bounded, dtype=bool)
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        support: bool = True,
+        grid_resolution: int = 200,
+        eps: float = 0.1,
+        ax: Any = None,
+        **options: Any,
+    ) -> BoundaryDisplay:
+        """Draw a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            A support vector machine of this library or of scikit-learn, a pipeline that ends in one (the
+            picture is in the units of the pipeline's input), or a search, of which the best estimator is
+            drawn.
+        X : array-like or DataFrame of shape (n_samples, 2) or, for a regression, (n_samples, 1)
+            The training samples.
+        y : array-like of shape (n_samples,), optional
+            Their classes or targets. Without it samples of a classifier look all the same, and those of a
+            one-class machine are marked as inliers or outliers.
+        support : bool
+            Whether to mark support vectors.
+        grid_resolution : int
+            Places along each feature at which the estimator is evaluated.
+        eps : float
+            Room around the samples, relative to their range.
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            See `plot`.
+
+        Returns
+        -------
+        BoundaryDisplay
+            The picture.
+        """
+        pyplot(cls.__name__)
+        if grid_resolution < 2:
+            raise ValueError(f"grid_resolution must be at least 2, got {grid_resolution!r}.")
+        if not eps >= 0:
+            raise ValueError(f"eps must not be negative, got {eps!r}.")
+        fitted = refitted(estimator)
+        tube = is_regressor(fitted)
+        values, names = columns_of(X, 1 if tube else 2, fitted)
+        places = [places_of(column, grid_resolution, eps) for column in values.T]
+        found = support_of(fitted, X, values) if support else None
+        if y is not None:
+            y = np.ravel(np.asarray(y))
+            check_consistent_length(values, y)
+        if tube:
+            return cls._of_regression(fitted, X, values, y, places[0], found, names).plot(ax, **options)
+        grid = np.stack(np.meshgrid(*places), axis=-1)
+        known: dict[str, Any] = {"points": values, "names": names}
+        if found is not None:
+            known |= {"support": values[found[0]] if found[2] is None else found[2], "bounded": found[1]}
+        known |= response_of(fitted, like(X, grid.reshape(-1, 2)))
+        response = known.pop("response").reshape(grid.shape[:2])
+        known |= labels_of(fitted, X, y, known["kind"], known.pop("classes"))
+        return cls(places[0], places[1], response, **known).plot(ax, **options)
+
+    @classmethod
+    def _of_regression(
+        cls, fitted: Any, X: Any, values: Floats, y: Any, places: Floats, found: Any, names: Any
+    ) -> BoundaryDisplay:
+        known: dict[str, Any] = {}
+        if y is not None:
+            known["points"] = np.column_stack([values, np.asarray(y, dtype=np.float64)])
+            if found is not None:
+                known |= {"support": known["points"][found[0]], "bounded": found[1]}
+        return cls(
+            places,
+            None,
+            fitted.predict(like(X, places[:, None])),
+            kind="tube",
+            epsilon=machine_of(fitted).get_params(deep=False).get("epsilon"),
+            names=(names[0], "target"),
+            **known,
+        )
+
+    def plot(
+        self, ax: Any = None, *, regions: bool = True, legend: bool = True, size: float = 28.0
+    ) -> BoundaryDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        regions : bool
+            Whether to shade the areas.
+        legend : bool
+            Whether to put a legend beside the axes.
+        size : float
+            Area of a sample's marker, in square points.
+
+        Returns
+        -------
+        BoundaryDisplay
+            Itself.
+        """
+        pyplot("BoundaryDisplay")
+        ax = new_axes() if ax is None else ax
+        self.ax_, self.figure_ = ax, ax.figure
+        self.regions_: Any = None
+        self.lines_: list[Any] = []
+        self.points_: list[Any] = []
+        self.support_ = self.bounded_ = self.legend_ = None
+        {"tube": self._draw_tube, "classes": self._draw_classes}.get(self.kind, self._draw_levels)(regions)
+        self._draw_points(size)
+        if self.y is not None:
+            ax.set_xlim(self.x[0], self.x[-1])
+            ax.set_ylim(self.y[0], self.y[-1])
+        ax.set_xlabel(self.names[0])
+        ax.set_ylabel(self.names[1])
+        if legend and ax.get_legend_handles_labels()[1]:
+            self.legend_ = legend_beside(ax)
+        return self
+
+    def _draw_levels(self, regions: bool) -> None:
+        """The areas on both sides of f = 0, the boundary and the margins."""
+        from matplotlib.lines import Line2D
+
+        ax, f = self.ax_, self.response
+        if regions:
+            top = 1.0 + float(np.abs(f).max())
+            sides = REGIONS[:2] if self.kind == "margin" else REGIONS[1::-1]  # inliers are on the darker one
+            self.regions_ = ax.contourf(self.x, self.y, f, [-top, 0.0, top], colors=sides)
+        wanted = [(0.0, "-", 1.8, "boundary")]
+        if self.kind == "margin" and self.margins:
+            wanted += [(-1.0, "--", 1.1, "margins"), (1.0, "--", 1.1, "")]
+        for level, style, width, label in wanted:
+            if f.min() < level < f.max():  # matplotlib warns of levels that are nowhere
+                line = ax.contour(
+                    self.x, self.y, f, [level], colors="black", linestyles=style, linewidths=width
+                )
+                self.lines_.append(line)
+                if label:  # contours have no place in a legend of their own
+                    ax.add_line(Line2D([], [], color="black", ls=style, lw=width, label=label))
+
+    def _draw_classes(self, regions: bool) -> None:
+        """The area of every class, with a line around it."""
+        from matplotlib.colors import ListedColormap
+
+        k = len(self.classes)
+        if regions:
+            self.regions_ = self.ax_.pcolormesh(
+                self.x, self.y, self.response, shading="nearest", rasterized=True,
+                cmap=ListedColormap([look(c, REGIONS) for c in range(k)]), vmin=-0.5, vmax=k - 0.5,
+            )  # fmt: skip
+        for c in range(k):
+            mine = (self.response == c).astype(np.float64)
+            if 0 < mine.sum() < mine.size:
+                self.lines_.append(
+                    self.ax_.contour(self.x, self.y, mine, [0.5], colors="black", linewidths=1.0)
+                )
+
+    def _draw_tube(self, regions: bool) -> None:
+        """The curve, and the tube in which no deviation counts."""
+        ax, f = self.ax_, self.response
+        self.lines_ += ax.plot(self.x, f, "-", color="black", lw=1.8, label="prediction")
+        if self.epsilon is None:
+            return
+        low, high = f - self.epsilon, f + self.epsilon
+        if regions:
+            self.regions_ = ax.fill_between(self.x, low, high, color=REGIONS[3], lw=0, zorder=0)
+        for edge, label in ((high, f"tube, ±{self.epsilon:g}"), (low, None)):
+            self.lines_ += ax.plot(self.x, edge, "--", color="black", lw=1.0, label=label)
+
+    def _draw_points(self, size: float) -> None:
+        ax = self.ax_
+        if self.points is not None:
+            labels = np.zeros(len(self.points), np.intp) if self.labels is None else self.labels
+            for c in range(labels.max(initial=-1) + 1):
+                name = class_name(self.classes[c]) if self.labels is not None else "samples"
+                mine = self.points[labels == c]
+                self.points_.append(
+                    ax.scatter(
+                        *mine.T, s=size, marker=look(c, MARKERS), c=look(c, FACES), edgecolors="black",
+                        linewidths=0.7, zorder=3, label=name,
+                    )
+                )  # fmt: skip
+        if self.support is None:
+            return
+        rings = (("support_", "o", ~self.bounded, "support vectors"), ("bounded_", "s", self.bounded, ""))
+        for name, marker, chosen, label in rings:
+            if chosen.any():
+                ring = ax.scatter(
+                    *self.support[chosen].T, s=4.2 * size, marker=marker, facecolors="none",
+                    edgecolors="black", linewidths=0.9, zorder=4, label=label or "at the bound",
+                )  # fmt: skip
+                setattr(self, name, ring)

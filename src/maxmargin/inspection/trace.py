@@ -1,0 +1,316 @@
+"""How solvers converge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.inspection._fitted import machine_of, refitted
+from maxmargin.inspection._style import LINES, MARKERS, look, new_axes, pyplot
+from maxmargin.one_class import OneClassSVM
+from maxmargin.one_class_l2 import L2OneClassSVM
+from maxmargin.solvers.base import Record, Solution
+from maxmargin.svc import SVC
+
+Floats = NDArray[np.float64]
+
+_X = {
+    "iterations": ("n_iter", "iterations"),
+    "seconds": ("seconds", "seconds"),
+    "kernel_calls": ("n_kernel_calls", "kernel values used"),
+}
+_Y = {
+    "violation": "KKT violation",
+    "objective": "objective above the lowest one",
+    "gap": "bound of the distance to the optimal value",
+}
+_COLOURS = ("black", "#c0392b", "#2471a3", "#7d8f1a", "#7d3c98", "0.45")
+
+
+class TraceDisplay:
+    r"""How solvers converge, on logarithmic axes.
+
+    It is made by `from_estimator` or `from_solution`.
+
+    Parameters
+    ----------
+    curves : dict
+        By label, the places along x and the values (two arrays).
+    x, y : str
+        What they are, see `from_estimator`.
+    constant : float, optional
+        The c of a line :math:`c/\sqrt t`.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+    lines_ : list of Line2D
+        One for each curve.
+    bound_ : Line2D or None
+        The line of the bound.
+
+    Examples
+    --------
+    >>> from maxmargin.inspection import TraceDisplay
+    >>> display = TraceDisplay.from_estimator({"mdm": a, "smo": b}, x="kernel_calls")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        *,
+        x: str = "iterations",
+        y: str = "violation",
+        constant: float | None = None,
+    ) -> None:
+        _check_axes(x, y)
+        self.curves: dict[str, tuple[Floats, Floats]] = {
+            str(label): (np.array(a, dtype=np.float64), np.array(b, dtype=np.float64))
+            for label, (a, b) in curves.items()
+        }
+        self.x, self.y, self.constant = x, y, constant
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        x: str = "iterations",
+        y: str = "violation",
+        machine: int | None = None,
+        bound: bool = False,
+        ax: Any = None,
+        **options: Any,
+    ) -> TraceDisplay:
+        r"""Draw how the training of one or several estimators went.
+
+        Parameters
+        ----------
+        estimator : estimator or dict of estimators
+            Fitted, with `trace_`; pipelines that end in such an estimator, and searches, are looked into. By
+            label, if there are several; they should have been trained on the same data.
+        x : {"iterations", "seconds", "kernel_calls"}
+            Against what.
+        y : {"violation", "objective", "gap"}
+            The largest KKT violation; the objective, less the lowest that any of the estimators ends with;
+            or a bound of its distance to the minimum,
+
+            .. math:: f(u_t) - \min f \le f(u_t) - f(u) + \mathrm{gap}(u),
+
+            where u is the end of the same run. Objectives are in the units of `dual_gap_`, also where a
+            solver works on the nearest points of two hulls.
+        machine : int, optional
+            Which machine of an estimator that has several, such as one for each pair of classes; by default
+            that with the most iterations.
+        bound : bool
+            Add :math:`c/\sqrt t`, see `from_solution`.
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            For the lines, see `plot`.
+
+        Returns
+        -------
+        TraceDisplay
+            The picture. What is not positive has no place on logarithmic axes and is left out.
+        """
+        _check_axes(x, y)
+        several = dict(estimator) if isinstance(estimator, Mapping) else {"": estimator}
+        if not several:
+            raise ValueError("There is no estimator to draw.")
+        fitted = {label: _traced(one) for label, one in several.items()}
+        if bound and x != "iterations":
+            raise ValueError("The bound is one over the root of the iterations: it needs x='iterations'.")
+        place = _machine(list(fitted.values()), machine)
+        runs = {}
+        for label, one in fitted.items():
+            records = one.trace_[place]
+            gap = float(np.ravel(one.dual_gap_)[place])
+            runs[label] = (records, _in_units_of_the_gap(one, _objectives(records)), gap)
+        return cls._of_runs(runs, x, y, bound).plot(ax, **options)
+
+    @classmethod
+    def from_solution(
+        cls,
+        solution: Solution | Mapping[str, Solution],
+        *,
+        x: str = "iterations",
+        y: str = "violation",
+        bound: bool = False,
+        ax: Any = None,
+        **options: Any,
+    ) -> TraceDisplay:
+        r"""Draw the traces of one or several solutions.
+
+        Parameters
+        ----------
+        solution : Solution or dict of Solution
+            Solutions of the same problem, by label.
+        x : {"iterations", "seconds", "kernel_calls"}
+            Against what.
+        y : {"violation", "objective", "gap"}
+            The largest KKT violation; the objective, less the lowest that any of the solutions ends with; or
+            a bound of its distance to the minimum,
+
+            .. math:: f(u_t) - \min f \le f(u_t) - f(u) + \mathrm{gap}(u),
+
+            where u is the end of the same run.
+        bound : bool
+            Add :math:`c/\sqrt t` with the least c that bounds all curves, as for
+            `maxmargin.solvers.MaxMinOver`, whose error falls at least like that.
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            For the lines, see `plot`.
+
+        Returns
+        -------
+        TraceDisplay
+            The picture. What is not positive has no place on logarithmic axes and is left out.
+        """
+        _check_axes(x, y)
+        several = dict(solution) if isinstance(solution, Mapping) else {"": solution}
+        if not several:
+            raise ValueError("There is no solution to draw.")
+        for label, one in several.items():
+            if not isinstance(one, Solution):
+                raise TypeError(f"A Solution is needed, got {one!r}{f' for {label!r}' if label else ''}.")
+        if bound and x != "iterations":
+            raise ValueError("The bound is one over the root of the iterations: it needs x='iterations'.")
+        runs = {label: (one.trace, _objectives(one.trace), one.gap) for label, one in several.items()}
+        return cls._of_runs(runs, x, y, bound).plot(ax, **options)
+
+    @classmethod
+    def _of_runs(
+        cls, runs: Mapping[str, tuple[Sequence[Record], Floats, float]], x: str, y: str, bound: bool
+    ) -> TraceDisplay:
+        """From records, the objectives there and the gap at the end."""
+        lowest = min((f[-1] for _, f, _ in runs.values() if len(f)), default=0.0)
+        curves = {}
+        for label, (records, objectives, gap) in runs.items():
+            at = np.array([getattr(record, _X[x][0]) for record in records], np.float64)
+            if y == "violation":
+                values = np.array([record.violation for record in records], np.float64)
+            elif len(records):
+                values = objectives - (lowest if y == "objective" else objectives[-1] - gap)
+            else:
+                values = at
+            shown = (at > 0) & (values > 0) & np.isfinite(values)
+            curves[label] = (at[shown], values[shown])
+        display = cls(curves, x=x, y=y)
+        if bound:
+            products = [float((b * np.sqrt(a)).max()) for a, b in display.curves.values() if len(a)]
+            display.constant = max(products) if products else None
+        return display
+
+    def plot(self, ax: Any = None, **options: Any) -> TraceDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            For matplotlib's `plot`, instead of the line styles and markers chosen here.
+
+        Returns
+        -------
+        TraceDisplay
+            Itself.
+        """
+        pyplot("TraceDisplay")
+        from matplotlib.cbook import normalize_kwargs
+        from matplotlib.lines import Line2D
+
+        ax = new_axes() if ax is None else ax
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_: list[Any] = []
+        self.bound_ = None
+        for k, (label, (a, b)) in enumerate(self.curves.items()):
+            # Some marks along the way tell even crossing lines apart; a single point has no line.
+            chosen = {
+                "linestyle": look(k, LINES), "linewidth": 1.4, "color": look(k, _COLOURS),
+                "marker": look(k, MARKERS), "markersize": 5, "markerfacecolor": "white",
+                "markevery": _marked(len(a), k),
+            }  # fmt: skip
+            if len(self.curves) == 1 and len(a) > 1:
+                chosen["marker"] = ""
+            chosen |= normalize_kwargs(options, Line2D)
+            self.lines_ += ax.plot(a, b, label=label or None, **chosen)
+        ends = [a for a, _ in self.curves.values() if len(a)]
+        if self.constant is not None and ends:
+            t = np.geomspace(min(a.min() for a in ends), max(a.max() for a in ends), 50)
+            self.bound_ = ax.plot(
+                t, self.constant / np.sqrt(t), ls=(0, (1, 3)), lw=1.2, color="0.4", label=r"$c/\sqrt{t}$"
+            )[0]
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel(_X[self.x][1])
+        ax.set_ylabel(_Y[self.y])
+        if any(self.curves) or self.bound_ is not None:
+            ax.legend(frameon=False)
+        return self
+
+
+def _check_axes(x: str, y: str) -> None:
+    for name, value, known in (("x", x, _X), ("y", y, _Y)):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+
+
+def _marked(n: int, k: int) -> list[int]:
+    """Places of about eight marks among n records, elsewhere on each line, and at its end."""
+    step = max(1, n // 8)
+    return sorted({*range(k * step // 3 % step, n, step), n - 1}) if n else []
+
+
+def _objectives(records: Sequence[Record]) -> Floats:
+    return np.array([record.objective for record in records], np.float64)
+
+
+def _traced(estimator: Any) -> Any:
+    """The machine inside a fitted estimator, if it has kept how its training went."""
+    machine = machine_of(refitted(estimator))
+    if not hasattr(machine, "trace_"):
+        raise TypeError(
+            f"{type(machine).__name__} has no trace_ of its training: use an estimator of maxmargin that has "
+            "one, such as SVC."
+        )
+    return machine
+
+
+def _machine(fitted: list[Any], machine: int | None) -> int:
+    """Which of the machines of each estimator is drawn."""
+    counts = {len(one.trace_) for one in fitted}
+    if len(counts) > 1:
+        raise ValueError(
+            f"The estimators have different numbers of machines, {sorted(counts)}: compare estimators that "
+            "were trained on the same classes."
+        )
+    n = counts.pop()
+    if machine is None:
+        steps = [sum(one.trace_[k][-1].n_iter for one in fitted if one.trace_[k]) for k in range(n)]
+        return int(np.argmax(steps))
+    if not 0 <= machine < n:
+        raise ValueError(f"machine must be one of 0 to {n - 1}, got {machine!r}.")
+    return machine
+
+
+def _in_units_of_the_gap(machine: Any, objectives: Floats) -> Floats:
+    """Objectives of a machine's records on the scale on which the machine reports `dual_gap_`.
+
+    A machine is sometimes solved as another problem that it is a multiple of; then the least value over all
+    multiples of a record's solution is what counts.
+    """
+    with np.errstate(divide="ignore"):
+        if isinstance(machine, SVC) and (objectives > 0).all():
+            return -1.0 / objectives  # the nearest points of two hulls, w between them: -2 / ||w||^2
+        if isinstance(machine, L2OneClassSVM):
+            return -0.25 / objectives  # the minimum is -1 / (2 rho), and rho is twice the objective
+    if isinstance(machine, OneClassSVM):
+        return objectives * float(machine.dual_coef_.sum()) ** 2  # the coefficients are not scaled to one
+    return objectives
