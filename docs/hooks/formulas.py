@@ -20,8 +20,8 @@ _SYMBOLS = {
     "to": " → ", "leftarrow": " ← ", "Longrightarrow": " ⟹ ", "langle": "⟨", "rangle": "⟩", "|": "‖",
     "{": "{", "}": "}", "infty": "∞", "top": "ᵀ", "nabla": "∇", "emptyset": "∅", "quad": "   ",
     "qquad": "      ", ",": " ", ";": " ", " ": " ", "!": "", "left": "", "right": "", "min": "min ",
-    "max": "max ", "arg": "arg ", "exp": "exp", "tanh": "tanh", "textstyle": "", "approx": " ≈ ", "times": "×",
-    "pm": "±", "dots": "…", "ldots": "…", "mid": " | ", "ell": "ℓ", "sqrt": "√", "forall": "∀",
+    "max": "max ", "arg": "arg ", "exp": "exp", "tanh": "tanh", "textstyle": "", "approx": " ≈ ",
+    "times": "×", "pm": "±", "dots": "…", "ldots": "…", "mid": " | ", "ell": "ℓ", "sqrt": "√", "forall": "∀",
 }  # fmt: skip
 _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}^_])|([^\\{}^_]+)", re.DOTALL)
 

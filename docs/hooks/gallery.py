@@ -6,6 +6,7 @@ import ast
 import contextlib
 import io
 import runpy
+import warnings
 from pathlib import Path
 
 INTRODUCTION = (
@@ -23,7 +24,8 @@ def run(script: Path) -> tuple[str, list[bytes]]:
 
     plt.close("all")
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")  # plt.show()
         runpy.run_path(str(script), run_name="__main__")
     pictures = []
     for number in plt.get_fignums():
