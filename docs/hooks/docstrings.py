@@ -166,7 +166,7 @@ def _text(lines: list[str]) -> str:
         elif re.fullmatch(r"=+( +=+)+", line.strip()):
             rules = [k for k in range(at, len(lines)) if lines[k].strip() == line.strip()]
             end = rules[-1] + 1
-            out += ["```text", *lines[at:end], "```"]
+            out += ["```text", *map(_without_quotes, lines[at:end]), "```"]
         else:
             end = at + 1
             while end < len(lines) and lines[end - 1].strip() and not _special(lines[end]):
@@ -179,6 +179,11 @@ def _text(lines: list[str]) -> str:
 def _special(line: str) -> bool:
     stripped = line.lstrip()
     return stripped.startswith((">>>", ".. math::")) or bool(re.fullmatch(r"=+( +=+)+", stripped))
+
+
+def _without_quotes(line: str) -> str:
+    """A line of a table without backticks; the columns stay where they are."""
+    return re.sub(r"(`+)([^`]*)\1", lambda m: m[2] + 2 * len(m[1]) * " ", line).rstrip()
 
 
 def _indent(line: str) -> int:

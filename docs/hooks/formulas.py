@@ -28,7 +28,9 @@ _TOKEN = re.compile(r"\\([A-Za-z]+|.)|([{}^_])|([^\\{}^_]+)", re.DOTALL)
 
 def html(tex: str) -> str:
     """The formula as HTML."""
-    tokens = [match.group(0) for match in _TOKEN.finditer(" ".join(tex.replace("&", "").split()))]
+    tokens = [
+        match.group(0) for match in _TOKEN.finditer(" ".join(tex.replace("&", "").replace("*", "∗").split()))
+    ]
     out = _sequence(tokens)
     return re.sub(r" {2,}(?! *<br>)", lambda m: " " if len(m.group()) < 3 else "&emsp;", out).strip()
 
@@ -56,6 +58,8 @@ def _one(tokens: list[str]) -> str:
     if not token.startswith("\\"):
         return escape(token, quote=False)
     name = token[1:]
+    if name == "langle" and tokens and tokens[0].lstrip():
+        tokens[0] = tokens[0].lstrip()  # the space ends the name, no more
     if name in ("frac", "tfrac", "dfrac"):
         over, under = _argument(tokens), _argument(tokens)
         return "½" if (over, under) == ("1", "2") else f"{_in_brackets(over)}/{_in_brackets(under)}"

@@ -19,6 +19,12 @@ import gallery
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
+# Sections of the navigation, and the made pages that are added to them.
+_SECTIONS = {
+    "Reference": "reference",
+    "Guides": "gallery",
+    "Benchmarks, and how to repeat them": "results",
+}
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 
 
@@ -33,12 +39,11 @@ def on_config(config: Any) -> Any:
     for path, picture in pictures.items():
         made[f"gallery/{path}"] = ("", picture)
     for result in sorted((ROOT / "benchmarks" / "results").glob("*.md")):
-        text = result.read_text(encoding="utf-8")
-        made[f"results/{result.name}"] = (text.splitlines()[0].removeprefix("# "), text)
+        made[f"results/{result.name}"] = (result.stem, result.read_text(encoding="utf-8"))
     made["changelog.md"] = ("Changelog", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
     config.extra["made"] = made
     for entry in config.nav or []:
-        for title, folder in (("Reference", "reference"), ("Guides", "gallery"), ("Benchmarks", "results")):
+        for title, folder in _SECTIONS.items():
             if title in entry:
                 known = [page for item in entry[title] for page in item.values()]
                 entry[title] += [
@@ -65,6 +70,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         inside = {"CHANGELOG.md": "changelog.md", "README.md": "index.md"}.get(target)
         if target.startswith("benchmarks/results/") and target.endswith(".md"):
             inside = "results/" + posixpath.basename(target)
+        elif target.startswith("examples/") and target.endswith(".py"):
+            inside = "gallery/" + posixpath.basename(target).removesuffix(".py") + ".md"
         if inside is None:
             return match.group(0)
         return match.group(1) + posixpath.relpath(inside, here or ".") + match.group(3)
