@@ -55,20 +55,28 @@ def _module(name: str) -> str:
     ]
     public = [*public, *getattr(module, "_CLASSES", ())]  # the solvers, which are not imported before use
     parts = [f"# {name}\n\n{markdown(inspect.getdoc(module) or '')}"]
+    shown: tuple[type, ...] = ()
     for key in public:
         value = getattr(module, key)
         if inspect.isclass(value) or inspect.isfunction(value):
-            parts.append(f"## {key}\n\n{_member(name, key, value, 1)}")
+            parts.append(f"## {key}\n\n{_member(name, key, value, 1, shown)}")
+            shown += (value,) if inspect.isclass(value) else ()
     return "\n\n".join(parts)
 
 
-def _member(module: str, name: str, value: Any, level: int) -> str:
-    """Signature, text and methods of a class or function; `level` is the depth of its headings."""
+def _member(module: str, name: str, value: Any, level: int, shown: tuple[type, ...] = ()) -> str:
+    """Signature, text and methods of a class or function.
+
+    `level` is the depth of its headings; methods of base classes that the page has `shown` are left out.
+    """
     parts = [_signature(f"{module}.{name}", value), markdown(inspect.getdoc(value) or "")]
     if inspect.isclass(value):
+        known = {key for base in shown if issubclass(value, base) for key in vars(base)}
         for key, method in sorted(_methods(value).items()):
+            if key in known:
+                continue
             doc = inspect.getdoc(method) or ""
-            parts.append(f"##{'#' * level} `{name}.{key}`\n\n{_signature(key, method)}\n\n{markdown(doc)}")
+            parts.append(f"##{'#' * level} `{key}`\n\n{_signature(key, method)}\n\n{markdown(doc)}")
     return "\n\n".join(parts)
 
 

@@ -25,6 +25,8 @@ _SECTIONS = {
     "Guides": "gallery",
     "Benchmarks, and how to repeat them": "results",
 }
+# The tables of results have many columns, and no headings that a table of contents could show.
+_WIDE = "---\nhide:\n  - toc\n---\n\n"
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 
 
@@ -39,7 +41,7 @@ def on_config(config: Any) -> Any:
     for path, picture in pictures.items():
         made[f"gallery/{path}"] = ("", picture)
     for result in sorted((ROOT / "benchmarks" / "results").glob("*.md")):
-        made[f"results/{result.name}"] = (result.stem, result.read_text(encoding="utf-8"))
+        made[f"results/{result.name}"] = (result.stem, _WIDE + result.read_text(encoding="utf-8"))
     made["changelog.md"] = ("Changelog", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
     config.extra["made"] = made
     for entry in config.nav or []:
