@@ -71,7 +71,7 @@ def _member(module: str, name: str, value: Any, level: int, shown: tuple[type, .
     """
     parts = [_signature(f"{module}.{name}", value), markdown(inspect.getdoc(value) or "")]
     if inspect.isclass(value):
-        known = {key for base in shown if issubclass(value, base) for key in vars(base)}
+        known = {key for base in shown if base in value.__mro__ for key in vars(base)}
         for key, method in sorted(_methods(value).items()):
             if key in known:
                 continue
