@@ -1,5 +1,6 @@
 """The documentation: every block of code runs, every link leads somewhere, and the site builds."""
 
+import ast
 import contextlib
 import doctest
 import inspect
@@ -29,6 +30,8 @@ import formulas  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# Estimators that the tables of docs/sklearn.md have a column for.
+COMPARED = ["SVC", "NuSVC", "OneClassSVM"]
 # Blocks that cannot run here, each with its reason in its title.
 MOST_NOT_RUN = 5
 
@@ -166,36 +169,32 @@ def test_parameters_and_defaults_are_those_of_scikit_learn(name):
         assert ours[parameter].default == there.default, parameter
 
 
-@pytest.mark.parametrize("name", ["SVC", "NuSVC", "OneClassSVM"])
+def table(section: str, name: str) -> dict[str, str]:
+    """What a table of the page on scikit-learn says about an estimator: cells by the names in their rows."""
+    text = read(ROOT / "docs" / "sklearn.md").split(f"## {section}\n")[1].split("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    column = [cell.strip() for cell in rows[0]].index(name)
+    return {
+        key: row[column].strip()
+        for row in rows[2:]
+        for key in re.findall(r"`(\w+)`", row[0])
+        if row[column].strip() not in ("", "no")
+    }
+
+
+@pytest.mark.parametrize("name", COMPARED)
 def test_the_table_of_parameters_is_complete_and_has_the_right_defaults(name):
-    lines = (
-        read(ROOT / "docs" / "sklearn.md").split("## Parameters")[1].split("## Attributes")[0].splitlines()
-    )
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    column = rows[0].index(name)
-    shown = {row[0].strip("`"): row[column] for row in rows[2:] if row[column]}
     signature = inspect.signature(getattr(maxmargin, name)).parameters
-    defaults = {
-        key: f'"{p.default}"' if isinstance(p.default, str) else str(p.default)
-        for key, p in signature.items()
-    }
-    assert {key: float(v) if key == "tol" else v for key, v in shown.items()} == {
-        key: float(v) if key == "tol" else v for key, v in defaults.items()
-    }
+    shown = {key: ast.literal_eval(cell) for key, cell in table("Parameters", name).items()}
+    assert shown == {key: parameter.default for key, parameter in signature.items()}
 
 
-@pytest.mark.parametrize("name", ["SVC", "NuSVC", "OneClassSVM"])
+@pytest.mark.parametrize("name", COMPARED)
 def test_the_table_of_attributes_is_complete(name):
     X = [[0.0], [1.0], [2.0], [3.5]]
     model = getattr(maxmargin, name)(kernel="linear").fit(X, [0, 0, 1, 1])
     fitted = {key for key in dir(model) if re.fullmatch(r"[a-z]\w*_", key) and hasattr(model, key)}
-    text = read(ROOT / "docs" / "sklearn.md").split("## Attributes")[1].split("## Solutions")[0]
-    shown = set()
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| `") and cells[{"SVC": 1, "NuSVC": 2, "OneClassSVM": 3}[name]] == "yes":
-            shown |= set(re.findall(r"`(\w+)`", cells[0]))
-    assert fitted | {"feature_names_in_"} == shown
+    assert fitted | {"feature_names_in_"} == set(table("Attributes", name))
 
 
 @pytest.mark.parametrize(
@@ -210,6 +209,10 @@ def test_the_table_of_attributes_is_complete(name):
 )
 def test_formulas_become_plain_html(tex, html):
     assert formulas.html(tex) == html
+
+
+def test_the_example_of_the_formulas_holds():
+    assert doctest.testmod(formulas).failed == 0
 
 
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path):
