@@ -1,6 +1,6 @@
 """The order in which the nodes of a search are trained, and which starts from which.
 
-The direction that pays differs between machines, see docs/notes/search.md. Multipliers of a C-SVC grow with
+The direction that pays differs between machines, see docs/search.md. Multipliers of a C-SVC grow with
 C, and those at the bound move with it: one walks up. The weights of a one-class machine with squared slacks
 concentrate as C grows: one walks down.
 """
@@ -15,7 +15,7 @@ from maxmargin.model_selection.chains import Chain
 from maxmargin.model_selection.folds import split_parameters, split_pipeline
 from maxmargin.model_selection.path import Path
 
-# Parameter along which each machine walks, and whether upwards; measured, see docs/notes/search.md.
+# Parameter along which each machine walks, and whether upwards; measured, see docs/search.md.
 DIRECTIONS: dict[str, tuple[str, bool]] = {
     "SVC": ("C", True),
     "CrammerSingerSVC": ("C", False),

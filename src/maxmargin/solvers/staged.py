@@ -11,7 +11,7 @@ they are looked at.
 
 The first stage is cooled: at first it ends at a share of the violation that the look at all variables found,
 and at the tolerance only when that has become small. To solve for the free variables exactly again and
-again takes 2 to 20 times the steps (docs/notes/all_distances.md).
+again takes 2 to 20 times the steps (docs/papers/all_distances.md).
 
 Kernel calls: one per :math:`a_{it}`, and 2m for bringing F up to date.
 """
