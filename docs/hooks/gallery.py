@@ -20,8 +20,8 @@ def run(script: Path) -> tuple[str, list[bytes]]:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "MPLBACKEND": "Agg"}
         done = subprocess.run(
-            [sys.executable, str(script.resolve())], cwd=folder, env=environment, capture_output=True, text=True,
-            check=False,
+            [sys.executable, str(script.resolve())], cwd=folder, env=environment, text=True,
+            capture_output=True, check=False,
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(f"{script} failed:\n{done.stderr}")
