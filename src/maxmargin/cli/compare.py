@@ -13,6 +13,8 @@ from maxmargin.cli.output import BadInput, Interrupted, emit, need_matplotlib, t
 
 # Seconds in which everything is compiled; what a solver needs is apart from what it takes to compile it.
 _WARM_UP = 0.2
+# Records from which on a trace makes a line; a shorter run is repeated with more of them.
+_ENOUGH = 10
 
 
 def compare(
@@ -33,7 +35,7 @@ def compare(
     loss: o.Loss = None,
     tol: o.Tol = None,
     cache_size: o.CacheSize = None,
-    max_time: Annotated[float, typer.Option(help="Budget of each solver in seconds.")] = 60.0,
+    max_time: Annotated[float, typer.Option(help="Budget of each solver in seconds.")] = 20.0,
     n_jobs: o.Jobs = None,
     plot: o.Picture = None,
     json: o.Json = False,
@@ -48,7 +50,7 @@ def compare(
     from maxmargin.cli.machines import prepare
 
     if plot is not None:
-        from maxmargin.inspection import TraceDisplay
+        from maxmargin.inspection import TraceDisplay, Watched
 
         need_matplotlib()
     parameters = o.given(
@@ -90,9 +92,17 @@ def compare(
         raise BadInput(next(iter(refused.values()), "there is no solver to compare"))
     rows.sort(key=lambda row: (row["status"] != "solved", row["seconds"]))
     if plot is not None:
-        TraceDisplay.from_estimator(
-            {row["solver"]: fitted[row["solver"]] for row in rows}, x="seconds", y="gap"
-        ).figure_.savefig(plot, dpi=150)
+        curves = {}
+        for row in rows:
+            model = fitted[row["solver"]]
+            if min(len(trace) for trace in model.trace_) < _ENOUGH and model.status_ != "interrupted":
+                with working(f"{row['solver']}: watching"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    model = clone(model).set_params(solver=Watched(row["solver"]))
+                    clone(model).set_params(max_time=min(_WARM_UP, max_time)).fit(X, *labels)
+                    model.fit(X, *labels)
+            curves[row["solver"]] = model
+        TraceDisplay.from_estimator(curves, x="seconds", y="gap").figure_.savefig(plot, dpi=150)
     if json:
         emit({"data": data, "rows": X.shape[0], "features": X.shape[1], "solvers": rows, "refused": refused})
     else:

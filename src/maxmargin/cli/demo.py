@@ -158,27 +158,34 @@ def _draw(out: Path, search: Any) -> list[str]:
     except ImportError:
         note("No pictures: they need matplotlib (pip install 'maxmargin[plot]').")
         return []
-    from sklearn.datasets import make_moons
+    import numpy as np
+    from sklearn.datasets import load_digits, make_moons
 
     from maxmargin import SVC
-    from maxmargin.inspection import BoundaryDisplay, HullDisplay, SearchDisplay, TraceDisplay
+    from maxmargin.inspection import BoundaryDisplay, HullDisplay, SearchDisplay, TraceDisplay, Watched
 
     matplotlib.use("Agg")  # no window is opened
     out.mkdir(parents=True, exist_ok=True)
-    X, y = make_moons(400, noise=0.25, random_state=0)
+    X, y = make_moons(150, noise=0.25, random_state=0)
+    digits, labels = load_digits(return_X_y=True)
+    rng = np.random.default_rng(2)
+    bars = rng.uniform(-1, 1, (2, 8, 2)) * (3.0, 0.2) @ [[0.88, -0.48], [0.48, 0.88]]
+    bars[1] += (0.7, 1.6)
     names = []
     with working("drawing"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = SVC(C=10.0, gamma=1.0).fit(X, y)
-        solvers = {
-            name: SVC(C=10.0, gamma=1.0, loss="squared_hinge", solver=name, tol=1e-6).fit(X, y)
+        watched = {
+            name: SVC(C=1000.0, gamma=5e-4, loss="squared_hinge", solver=Watched(name)).fit(
+                digits, labels % 2
+            )
             for name in _SOLVERS
         }
         displays: dict[str, Callable[[], Any]] = {
             "boundary.png": lambda: BoundaryDisplay.from_estimator(model, X, y),
             "search.png": lambda: SearchDisplay.from_estimator(search),
-            "trace.png": lambda: TraceDisplay.from_estimator(solvers),
-            "hulls.png": lambda: HullDisplay.from_points(X[:60] + 3.0 * y[:60, None], y[:60]),
+            "trace.png": lambda: TraceDisplay.from_estimator(watched, x="kernel_calls", y="gap"),
+            "hulls.png": lambda: HullDisplay.from_points(bars.reshape(-1, 2), np.repeat([0, 1], 8), tol=1e-4),
         }
         for name, draw in displays.items():
             draw().figure_.savefig(out / name, dpi=120)
