@@ -1,0 +1,16 @@
+"""Model files: maxmargin's own format, LIBSVM's, and ONNX.
+
+>>> import os, tempfile
+>>> from maxmargin import OneClassSVM
+>>> from maxmargin.persistence import kind, load, save
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = os.path.join(folder, "model.mm")
+...     save(OneClassSVM().fit([[0.0], [1.0], [2.0]]), path)
+...     kind(path), load(path)
+('maxmargin', OneClassSVM())
+"""
+
+from maxmargin.persistence.files import ModelFileError
+from maxmargin.persistence.store import load, save
+
+__all__ = ["ModelFileError", "load", "save"]
