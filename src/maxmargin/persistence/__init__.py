@@ -11,6 +11,9 @@
 """
 
 from maxmargin.persistence.files import ModelFileError
+from maxmargin.persistence.libsvm import load_libsvm, save_libsvm
+from maxmargin.persistence.onnx import to_onnx
+from maxmargin.persistence.sniff import kind
 from maxmargin.persistence.store import load, save
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "kind", "load", "load_libsvm", "save", "save_libsvm", "to_onnx"]

@@ -26,7 +26,7 @@ from maxmargin.persistence.values import (
 Fields = dict[str, ArrayField | NumberField]
 
 _LARGEST = 2**31 - 1
-_STATUS = ("solved", "max_iter", "max_time", "stalled", "infeasible", "interrupted")
+_STATUS = ("solved", "max_iter", "max_time", "stalled", "infeasible", "interrupted", "unknown")
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _finish_machine(estimator: Any, sizes: Sizes) -> None:
     estimator.support_vectors_ = _align(estimator.support_vectors_)
     coef = estimator._dense_coef
     estimator.dual_coef_ = _align(sp.csr_array(coef)) if sparse else coef
-    estimator.fit_status_ = int(estimator.status_ != "solved")
+    estimator.fit_status_ = int(estimator.status_ not in ("solved", "unknown"))
     estimator._prepared = {}
     estimator._solved = None
 
@@ -189,16 +189,12 @@ def _finish_incremental(estimator: Any, sizes: Sizes) -> None:
         raise Refused("sides of rows other than -1 and 1, or multipliers of the other sign")
     if sp.issparse(X) != estimator._sparse:
         raise Refused("rows that are sparse where they should not be, or the other way round")
-    kernel = Kernel(
-        estimator.kernel, gamma=estimator.gamma_, degree=estimator.degree, coef0=estimator.coef0
-    )
+    kernel = Kernel(estimator.kernel, gamma=estimator.gamma_, degree=estimator.degree, coef0=estimator.coef0)
     try:
         most, factor = int(estimator.cache_size * 1e6), int(estimator.max_factor * 1e6)
     except (OverflowError, ValueError):
         raise Refused("a budget of memory that is no number") from None
-    estimator._machine = ExactMachine(
-        kernel, most_bytes=most, factor_bytes=factor, n_jobs=estimator.n_jobs
-    )
+    estimator._machine = ExactMachine(kernel, most_bytes=most, factor_bytes=factor, n_jobs=estimator.n_jobs)
     estimator._machine.restore(X, y, ridge, u)
     estimator.classes_ = np.sort(estimator._sides)
     used = np.flatnonzero(u)
@@ -211,7 +207,7 @@ def _finish_incremental(estimator: Any, sizes: Sizes) -> None:
 _FLOATS = ("f4", "f8")
 
 
-def _scaler(**fields: dict[str, bool]) -> Fields:
+def _scaler(**fields: dict[str, Any]) -> Fields:
     out: Fields = {name: ArrayField(("features",), _FLOATS, **how) for name, how in fields.items()}
     out["n_samples_seen_"] = ArrayField(("seen",), ("i8", "f8"), low=0)
     return out
@@ -242,12 +238,8 @@ _SKLEARN = "sklearn.preprocessing"
 _SCALING = (_scaler_sizes, _finish_scaler, None, _begin_scaler)
 
 ENTRIES: dict[str, Entry] = {
-    "SVC": Entry(
-        "maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine
-    ),
-    "NuSVC": Entry(
-        "maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine
-    ),
+    "SVC": Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine),
+    "NuSVC": Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine),
     "OneClassSVM": Entry(
         "maxmargin",
         {**_ONE, "offset_": ArrayField((1,))},

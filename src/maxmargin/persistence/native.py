@@ -75,7 +75,7 @@ def write(stream: IO[bytes], content: dict[str, Any], arrays: dict[str, Array]) 
     put(PREFIX.pack(MAGIC, VERSION, len(header), end + DIGEST))
     put(header)
     for a in stored.values():
-        put(memoryview(a.reshape(-1).view(np.uint8)))
+        put(a.reshape(-1).view(np.uint8).data)
     put(b"")
     stream.write(digest.digest())
 

@@ -19,7 +19,6 @@ from maxmargin.persistence.values import Refused, decode, encode
 
 Sizes = dict[str, int]
 Stored = dict[str, NDArray[Any]]
-Field = "ArrayField | NumberField"
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class ArrayField:
         self._check(name, data, {})
         if indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():
             raise Refused(f"a sparse matrix {name!r} whose rows overlap or end beyond its values")
-        if len(indices) and not (0 <= indices.min() and indices.max() < shape[1]):
+        if len(indices) and not (indices.min() >= 0 and indices.max() < shape[1]):
             raise Refused(f"a sparse matrix {name!r} with a column outside of it")
         # Without the constructor, which would choose other index types.
         out = sp.csr_array(shape, dtype=data.dtype)
@@ -144,7 +143,7 @@ class NumberField:
         """The attribute's value, checked."""
         if name not in values:
             raise Refused(f"no value {name!r}")
-        out = decode(values[name], repr(name))
+        out: Any = decode(values[name], repr(name))
         if type(out) is not self.kind:
             raise Refused(f"a value {name!r} that is not of type {self.kind.__name__}")
         if self.kind in (int, float):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-_LABELS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_LABELS: tuple[str, ...] = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _LABELS += ("float16", "float32", "float64", "bool", "str", "object")
 
 
