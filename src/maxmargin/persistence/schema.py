@@ -144,12 +144,10 @@ class NumberField:
         if name not in values:
             raise Refused(f"no value {name!r}")
         out: Any = decode(values[name], repr(name))
-        if type(out) is not self.kind:
+        if type(out) is not self.kind:  # a bool is no int here
             raise Refused(f"a value {name!r} that is not of type {self.kind.__name__}")
-        if self.kind in (int, float):
-            beyond = self.finite and not math.isfinite(out)
-            if beyond or out < self.low:
-                raise Refused(f"a value {name!r} out of range")
+        if isinstance(out, int | float) and ((self.finite and not math.isfinite(out)) or out < self.low):
+            raise Refused(f"a value {name!r} out of range")
         if self.choices and out not in self.choices:
             raise Refused(f"a value {name!r} that is not one of {', '.join(self.choices)}")
         return out
