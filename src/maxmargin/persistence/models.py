@@ -227,15 +227,21 @@ def _scaler_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
 def _finish_scaler(estimator: Any, sizes: Sizes) -> None:
     if estimator.n_samples_seen_.shape == (1,):
         estimator.n_samples_seen_ = estimator.n_samples_seen_[0]
-    for name in ("mean_", "scale_"):
-        needed = getattr(estimator, {"mean_": "with_mean", "scale_": "with_std"}[name], name == "scale_")
-        if needed and getattr(estimator, name, None) is None:
+
+
+def _finish_standard(estimator: Any, sizes: Sizes) -> None:
+    _finish_scaler(estimator, sizes)
+    needed = {"mean_": estimator.with_mean or estimator.with_std}
+    needed |= dict.fromkeys(("var_", "scale_"), estimator.with_std)
+    for name, there in needed.items():
+        if there and getattr(estimator, name) is None:
             raise Refused(f"no array {name!r}")
 
 
 _OPTIONAL, _ALWAYS = {"optional": True}, {"positive": True}
 _SKLEARN = "sklearn.preprocessing"
 _SCALING = (_scaler_sizes, _finish_scaler, None, _begin_scaler)
+_STANDARD = (_scaler_sizes, _finish_standard, None, _begin_scaler)
 
 ENTRIES: dict[str, Entry] = {
     "SVC": Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine),
@@ -282,7 +288,7 @@ ENTRIES: dict[str, Entry] = {
         _begin_incremental,
     ),
     "StandardScaler": Entry(
-        _SKLEARN, _scaler(mean_=_OPTIONAL, var_=_OPTIONAL, scale_={**_OPTIONAL, **_ALWAYS}), *_SCALING
+        _SKLEARN, _scaler(mean_=_OPTIONAL, var_=_OPTIONAL, scale_={**_OPTIONAL, **_ALWAYS}), *_STANDARD
     ),
     "MinMaxScaler": Entry(
         _SKLEARN, _scaler(min_={}, scale_=_ALWAYS, data_min_={}, data_max_={}, data_range_={}), *_SCALING
@@ -304,6 +310,7 @@ def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
     """The header of one estimator; its arrays are added to `arrays` under names with the prefix."""
     name = type(estimator).__name__
     entry = ENTRIES[name]
+    estimator._validate_params()  # may have been set after the fit; `restore` would refuse them
     given = entry.begin(estimator)
     values: dict[str, Any] = {}
     own: Stored = {}
