@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
@@ -165,12 +166,12 @@ def edit_header(data: bytes, rng: Rng) -> bytes:
         node, key = spots[int(rng.integers(len(spots)))]
         match int(rng.integers(6)):
             case 0 | 1:
-                node[key] = NASTY[int(rng.integers(len(NASTY)))]
+                node[key] = copy.deepcopy(NASTY[int(rng.integers(len(NASTY)))])
             case 2:
                 node.pop(key)
             case 3:
                 other, at = spots[int(rng.integers(len(spots)))]
-                node[key] = json.loads(json.dumps(other[at]))
+                node[key] = copy.deepcopy(other[at])
             case 4 if isinstance(node[key], int):
                 node[key] += int(rng.choice([-1, 1, 2, 64, 2**32]))
             case _:

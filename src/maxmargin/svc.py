@@ -129,9 +129,9 @@ class BaseSVC(ClassifierMixin, BaseSVM):
     def _warm(self, pair: tuple[int, int], problem: Dual, samples: Index) -> Floats | None:
         """The previous solution of this pair, where `warm_start` asks for it and it fits."""
         kept = getattr(self, "_solved", None) if self.warm_start else None
-        if kept is None or kept["shape"] != self.shape_fit_ or pair not in kept["pairs"]:
+        if kept is None or kept["shape"] != self.shape_fit_ or str(pair) not in kept["pairs"]:
             return None
-        name, upper, rows, u = kept["pairs"][pair]
+        name, upper, rows, u = kept["pairs"][str(pair)]
         if name != problem.name:
             return None
         full = np.zeros(self.shape_fit_[0])
@@ -188,8 +188,8 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         """What the next fit may start from."""
         self._solved = {
             "shape": self.shape_fit_,
-            "pairs": {
-                pair: (m.problem.name, _box(m.problem), order[m.samples], s.u)
+            "pairs": {  # by text: files such as those of skops have no other keys
+                str(pair): (m.problem.name, _box(m.problem), order[m.samples], s.u)
                 for pair, m, s in zip(pairs, machines, solutions, strict=True)
             },
         } if self.warm_start else None  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from maxmargin import SVC, IncrementalSVC, OneClassSVM
 from maxmargin.persistence import ModelFileError, load, save
@@ -306,6 +306,15 @@ def test_a_parameter_that_is_missing_has_its_default(models):
     header, arrays = split(models["dense"])
     del header["content"]["model"]["parameters"]["break_ties"]
     assert load(io.BytesIO(join(header, arrays))).break_ties is False
+
+
+@pytest.mark.parametrize("limits", [["f8", 1], [0], [1, 0], [0, {"float": "nan"}], [False, True], 5, None])
+def test_a_range_of_a_scaler_that_is_none_is_refused(limits):
+    header, arrays = split(bytes_of(make_pipeline(MinMaxScaler(clip=True), SVC()).fit(X, y)))
+    scaler = header["content"]["pipeline"]["steps"][0][1]
+    scaler["parameters"]["feature_range"] = {"tuple": limits} if isinstance(limits, list) else limits
+    with pytest.raises(ModelFileError):
+        load(io.BytesIO(join(header, arrays)))
 
 
 def test_pipelines_that_cannot_be_are_refused(models):

@@ -238,10 +238,19 @@ def _finish_standard(estimator: Any, sizes: Sizes) -> None:
             raise Refused(f"no array {name!r}")
 
 
+def _finish_min_max(estimator: Any, sizes: Sizes) -> None:
+    _finish_scaler(estimator, sizes)
+    limits = estimator.feature_range
+    numbers = len(limits) == 2 and all(type(v) in (int, float) and np.isfinite(v) for v in limits)
+    if not numbers or not limits[0] < limits[1]:
+        raise Refused("a parameter 'feature_range' that is no range")
+
+
 _OPTIONAL, _ALWAYS = {"optional": True}, {"positive": True}
 _SKLEARN = "sklearn.preprocessing"
 _SCALING = (_scaler_sizes, _finish_scaler, None, _begin_scaler)
 _STANDARD = (_scaler_sizes, _finish_standard, None, _begin_scaler)
+_MIN_MAX = (_scaler_sizes, _finish_min_max, None, _begin_scaler)
 
 ENTRIES: dict[str, Entry] = {
     "SVC": Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine),
@@ -291,7 +300,7 @@ ENTRIES: dict[str, Entry] = {
         _SKLEARN, _scaler(mean_=_OPTIONAL, var_=_OPTIONAL, scale_={**_OPTIONAL, **_ALWAYS}), *_STANDARD
     ),
     "MinMaxScaler": Entry(
-        _SKLEARN, _scaler(min_={}, scale_=_ALWAYS, data_min_={}, data_max_={}, data_range_={}), *_SCALING
+        _SKLEARN, _scaler(min_={}, scale_=_ALWAYS, data_min_={}, data_max_={}, data_range_={}), *_MIN_MAX
     ),
     "MaxAbsScaler": Entry(_SKLEARN, _scaler(scale_=_ALWAYS, max_abs_={}), *_SCALING),
 }
