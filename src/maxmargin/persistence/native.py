@@ -40,6 +40,7 @@ ALIGNMENT = 64
 # A header of empty lists takes some twenty times its length in memory.
 LONGEST_HEADER = 1 << 24
 LARGEST_DIMENSION = 1 << 40
+MOST_ARRAYS = 10_000
 DTYPES = {name: np.dtype("<" + name if name != "b1" else "?") for name in ("f4", "f8", "i4", "i8", "b1")}
 
 
@@ -123,6 +124,8 @@ def _parse(data: bytearray, header_length: int, name: str) -> tuple[dict[str, An
     table, content = header["arrays"], header["content"]
     if not isinstance(table, list) or not isinstance(content, dict):
         _wrong(name, "a header whose 'arrays' is no list or whose 'content' is no object")
+    if len(table) > MOST_ARRAYS:
+        _wrong(name, f"{len(table)} arrays, where {MOST_ARRAYS} are allowed")
     plan = []
     for entry in table:
         key, dtype, shape, size = _check_entry(entry, name)

@@ -7,7 +7,6 @@ has one input ``X`` and two outputs, ``label`` and ``decision_function``, which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -17,13 +16,12 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from maxmargin.persistence.files import File, writing
-from maxmargin.persistence.models import SCALERS
-from maxmargin.persistence.store import MACHINES, check_storable, chosen
+from maxmargin.persistence.machines import MACHINES
+from maxmargin.persistence.onnx_graph import Graph
+from maxmargin.persistence.scalers import SCALERS
+from maxmargin.persistence.store import check_storable, chosen
 
 Floats = NDArray[np.float64]
-
-# Understood by onnxruntime from 1.13 on.
-_OPSET, _IR_VERSION = 17, 8
 
 
 def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.float32) -> Any:
@@ -38,7 +36,8 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
         Where to write the model, if anywhere.
     dtype : {np.float32, np.float64}, default=np.float32
         Of the input and all numbers. In float32 decision values agree with the estimator's to about
-        1e-6 times the sum of the coefficients' sizes, in float64 to about 1e-14 times that.
+        1e-6 times the sum of the coefficients' sizes and the largest kernel value, in float64 to about 1e-14
+        times these.
 
     Returns
     -------
@@ -69,9 +68,9 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     named = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
     steps: list[Any] = [step for _, step in named if step not in (None, "passthrough")]
     for step in steps[:-1]:
-        check_storable(step, SCALERS)
+        check_storable(step, tuple(SCALERS))
     machine = steps[-1] if steps else estimator
-    check_storable(machine, MACHINES)
+    check_storable(machine, tuple(MACHINES))
     if machine.kernel == "precomputed" or callable(machine.kernel):
         kernel = "a function" if callable(machine.kernel) else "'precomputed'"
         raise ValueError(
@@ -88,78 +87,6 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
         with writing(file) as stream:
             stream.write(model.SerializeToString())
     return model
-
-
-class Graph:
-    """A graph that grows, with names for everything.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of all floating-point numbers.
-    n_features : int
-        Columns of the input.
-    """
-
-    def __init__(self, dtype: np.dtype[Any], n_features: int) -> None:
-        try:
-            import onnx
-        except ImportError as error:
-            raise ImportError("ONNX export needs the package onnx: pip install 'maxmargin[onnx]'.") from error
-        self.onnx: Any = onnx
-        self.dtype = dtype
-        self.n_features = n_features
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.outputs: list[Any] = []
-
-    def constant(self, value: Any) -> str:
-        """A name for numbers, or for texts."""
-        value = np.asarray(value)
-        name = f"c{len(self.constants)}"
-        if value.dtype.kind in "UO":
-            raw = [str(v).encode() for v in value.ravel()]
-            string = self.onnx.TensorProto.STRING
-            self.constants.append(self.onnx.helper.make_tensor(name, string, value.shape, raw))
-            return name
-        if value.dtype.kind == "f":
-            value = value.astype(self.dtype)
-        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), name))
-        return name
-
-    def add(self, operator: str, *inputs: Any, output: str | None = None, **options: Any) -> str:
-        """The name of what an operator gives; inputs that are no names are constants."""
-        names = [i if isinstance(i, str) else self.constant(i) for i in inputs]
-        output = output or f"v{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, names, [output], **options))
-        return output
-
-    def real(self, value: Any) -> Any:
-        """A floating-point constant."""
-        return np.asarray(value, dtype=np.float64)
-
-    def emit(self, name: str, source: str, dtype: Any, shape: Sequence[Any]) -> None:
-        """Make a value an output."""
-        self.add("Identity", source, output=name)
-        kind = (
-            self.onnx.TensorProto.STRING
-            if dtype.kind in "UO"
-            else self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        )
-        self.outputs.append(self.onnx.helper.make_tensor_value_info(name, kind, shape))
-
-    def finish(self) -> Any:
-        """The checked model."""
-        helper = self.onnx.helper
-        number = helper.np_dtype_to_tensor_dtype(self.dtype)
-        X = helper.make_tensor_value_info("X", number, ["n_samples", self.n_features])
-        graph = helper.make_graph(self.nodes, "maxmargin", [X], self.outputs, self.constants)
-        opset = helper.make_opsetid("", _OPSET)
-        model = helper.make_model(
-            graph, opset_imports=[opset], ir_version=_IR_VERSION, producer_name="maxmargin"
-        )
-        self.onnx.checker.check_model(model)
-        return model
 
 
 # -- scalers and kernels -----------------------------------------------------------------------------
@@ -235,15 +162,8 @@ def _flat(graph: Graph, values: str) -> str:
 def _pick(graph: Graph, machine: Any, index: str) -> None:
     """The label at an index per sample."""
     classes = machine.classes_
-    label = graph.add("Gather", classes if classes.dtype.kind != "f" else _exact(graph, classes), index)
+    label = graph.add("Gather", graph.constant(classes, exact=True), index)
     graph.emit("label", label, classes.dtype, ["n_samples"])
-
-
-def _exact(graph: Graph, labels: NDArray[Any]) -> str:
-    """Labels that are floats keep their dtype."""
-    name = f"c{len(graph.constants)}"
-    graph.constants.append(graph.onnx.numpy_helper.from_array(labels, name))
-    return name
 
 
 def _two_classes(graph: Graph, machine: Any, values: str, *, zero_is_second: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What a model file may hold for each attribute, and the checks of it.
+"""What a model file may hold for each attribute of a class, and the checks of it.
 
 A field names the shape of an array by sizes ("support", "features", ...) that the model's class fills in, so
 that arrays that prediction uses together are known to fit together.
@@ -7,7 +7,7 @@ that arrays that prediction uses together are known to fit together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,3 +151,34 @@ class NumberField:
         if self.choices and out not in self.choices:
             raise Refused(f"a value {name!r} that is not one of {', '.join(self.choices)}")
         return out
+
+
+Fields = dict[str, ArrayField | NumberField]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How one class is stored.
+
+    Parameters
+    ----------
+    module : str
+        Where the class is.
+    fields : dict
+        Its fitted attributes.
+    sizes : callable
+        Adds to the sizes what the shapes of the fields mention; raises `Refused` where they cannot be.
+    finish : callable
+        Derives the remaining attributes of a loaded estimator.
+    labels : str
+        The attribute with class labels, if there is one.
+    begin : callable
+        Gives what the fields do not find among the attributes of an estimator to be stored.
+    """
+
+    module: str
+    fields: Fields
+    sizes: Callable[[Any, Sizes, Stored], None]
+    finish: Callable[[Any, Sizes], None]
+    labels: str | None = None
+    begin: Callable[[Any], dict[str, Any]] = lambda estimator: {}

@@ -9,11 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.persistence import native
 from maxmargin.persistence.files import File, ModelFileError, name_of, reading, writing
-from maxmargin.persistence.models import ENTRIES, SCALERS, class_of, describe, restore
+from maxmargin.persistence.machines import MACHINES
+from maxmargin.persistence.models import class_of, describe, restore
+from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.schema import Stored
 from maxmargin.persistence.values import Refused
 
-MACHINES = tuple(name for name in ENTRIES if name not in SCALERS)
+_MACHINES, _SCALERS = tuple(MACHINES), tuple(SCALERS)
+_MOST_STEPS = 100
 
 
 def save(estimator: Any, file: File) -> None:
@@ -59,7 +62,7 @@ def save(estimator: Any, file: File) -> None:
     if isinstance(estimator, Pipeline):
         content: dict[str, Any] = {"pipeline": _describe_steps(estimator, arrays)}
     else:
-        check_storable(estimator, MACHINES)
+        check_storable(estimator, _MACHINES)
         content = {"model": describe(estimator, "", arrays)}
     with writing(file) as stream:
         native.write(stream, content, arrays)
@@ -95,7 +98,7 @@ def load(file: File) -> Any:
     try:
         if set(content) == {"model"}:
             record = content["model"]
-            if isinstance(record, dict) and record.get("class") in SCALERS:
+            if isinstance(record, dict) and record.get("class") in _SCALERS:
                 raise Refused("a scaler instead of a machine")
             estimator = restore(record, "", arrays)
         elif set(content) == {"pipeline"}:
@@ -142,13 +145,15 @@ def _describe_steps(pipeline: Pipeline, arrays: Stored) -> dict[str, Any]:
     for key, value in options.items():
         if value is not None:
             raise ValueError(f"A pipeline with {key} cannot be stored: set it to None.")
+    if len(pipeline.steps) > _MOST_STEPS:
+        raise ValueError(f"A pipeline of more than {_MOST_STEPS} steps cannot be stored.")
     steps: list[list[Any]] = []
     for k, (name, step) in enumerate(pipeline.steps):
         last = k == len(pipeline.steps) - 1
         if step in (None, "passthrough") and not last:
             steps.append([name, "passthrough"])
             continue
-        check_storable(step, MACHINES if last else SCALERS)
+        check_storable(step, _MACHINES if last else _SCALERS)
         steps.append([name, describe(step, f"{k}/", arrays)])
     return {"steps": steps, "verbose": bool(pipeline.verbose)}
 
@@ -157,7 +162,7 @@ def _restore_steps(record: Any, arrays: Stored) -> Pipeline:
     if not isinstance(record, dict) or set(record) != {"steps", "verbose"}:
         raise Refused("a pipeline that is not made of 'steps' and 'verbose'")
     steps, verbose = record["steps"], record["verbose"]
-    if not isinstance(steps, list) or not 1 <= len(steps) <= 1000 or type(verbose) is not bool:
+    if not isinstance(steps, list) or not 1 <= len(steps) <= _MOST_STEPS or type(verbose) is not bool:
         raise Refused("a pipeline without steps, or with too many")
     if not all(isinstance(step, list) and len(step) == 2 and isinstance(step[0], str) for step in steps):
         raise Refused("a step of a pipeline that is no pair of a name and a model")
@@ -168,7 +173,7 @@ def _restore_steps(record: Any, arrays: Stored) -> Pipeline:
         if step == "passthrough" and not last:
             found.append((name, step))
             continue
-        if not isinstance(step, dict) or step.get("class") not in (MACHINES if last else SCALERS):
+        if not isinstance(step, dict) or step.get("class") not in (_MACHINES if last else _SCALERS):
             raise Refused("a step of a pipeline that is no scaler, or at the end no machine")
         estimator = restore(step, f"{k}/", arrays)
         if d is not None and estimator.n_features_in_ != d:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _LABELS: tuple[str, ...] = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _LABELS += ("float16", "float32", "float64", "bool", "str", "object")
+# An array of strings gives each the room of the longest: one long label among many would fill the memory.
+_MOST_LETTERS = 1 << 24
 
 
 class Refused(ValueError):
@@ -75,7 +77,13 @@ def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
         raise ValueError(
             f"Labels of dtype {labels.dtype} cannot be stored: use integers, floats, booleans or strings."
         )
+    if dtype == "str" and _padded(labels.tolist()) > _MOST_LETTERS:
+        raise ValueError("Labels that are so long or so many cannot be stored: use shorter ones.")
     return {"dtype": dtype, "values": [encode(v, "A label") for v in labels.tolist()]}
+
+
+def _padded(labels: list[str]) -> int:
+    return len(labels) * max(map(len, labels), default=0)
 
 
 def decode_labels(value: Any, *, ordered: bool = True) -> NDArray[Any]:
@@ -88,8 +96,11 @@ def decode_labels(value: Any, *, ordered: bool = True) -> NDArray[Any]:
     expected: Any = {"s": str, "o": str, "b": bool, "f": float}.get(dtype[0], int)
     if any(type(v) is not expected for v in values):
         raise Refused(f"labels that are not all of dtype {dtype}")
+    if dtype == "str" and _padded(values) > _MOST_LETTERS:
+        raise Refused("labels that are too long or too many")
     try:
-        out = np.array(values, dtype=dtype)
+        with np.errstate(over="ignore"):
+            out = np.array(values, dtype=dtype)
     except (OverflowError, ValueError):
         raise Refused(f"labels beyond the range of {dtype}") from None
     same = all(a == b for a, b in zip(out.tolist(), values, strict=True))
