@@ -196,6 +196,15 @@ def test_pipelines_of_scalers_survive(model, dtype):
     assert_same(model, clone(other).fit(data, y), data)
 
 
+def test_scalers_that_give_frames_do_so_again(recwarn):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    model = make_pipeline(StandardScaler(), SVC()).set_output(transform="pandas").fit(frame, y)
+    other = again(model)
+    assert_same(model, other, frame)
+    assert other[-1].feature_names_in_.tolist() == list("abcd") and not recwarn.list
+
+
 def test_scalers_go_on_with_partial_fit():
     model = make_pipeline(StandardScaler(), SVC()).fit(X, y)
     one, other = (m[0].partial_fit(X + 1.0) for m in (again(model), model))

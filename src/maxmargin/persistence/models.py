@@ -22,6 +22,8 @@ from maxmargin.persistence.values import (
 )
 
 ENTRIES: dict[str, Entry] = {**MACHINES, **SCALERS}
+# What `set_output` of a scaler may ask for.
+_OUTPUTS = ("default", "pandas", "polars")
 
 
 def class_of(name: str) -> Any:
@@ -52,13 +54,16 @@ def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
         record["labels"] = encode_labels(getattr(estimator, entry.labels))
     if hasattr(estimator, "feature_names_in_"):
         record["feature_names"] = [str(v) for v in estimator.feature_names_in_]
+    output = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    if output is not None:
+        record["output"] = output
     arrays.update({prefix + key: value for key, value in own.items()})
     return record
 
 
 def restore(record: Any, prefix: str, arrays: Stored) -> Any:
     """The estimator behind a header; raises `Refused` for whatever prediction could stumble over."""
-    known = {"class", "parameters", "n_features", "values", "labels", "feature_names"}
+    known = {"class", "parameters", "n_features", "values", "labels", "feature_names", "output"}
     if not isinstance(record, dict) or not set(record) <= known:
         raise Refused("a model with keys that are not known")
     name = record.get("class")
@@ -86,6 +91,10 @@ def restore(record: Any, prefix: str, arrays: Stored) -> Any:
     estimator.n_features_in_ = d
     if "feature_names" in record:
         estimator.feature_names_in_ = decode_names(record["feature_names"], d)
+    if "output" in record:
+        if name not in SCALERS or record["output"] not in _OUTPUTS:
+            raise Refused("an output that is not known")
+        estimator.set_output(transform=record["output"])
     entry.finish(estimator, sizes)
     return estimator
 

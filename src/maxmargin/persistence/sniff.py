@@ -36,6 +36,8 @@ def kind(file: File) -> Kind | None:
         first = stream.read(16)
         if at is not None:
             stream.seek(at)
+    if not isinstance(first, bytes):
+        raise TypeError("file must be opened in binary mode, open(..., 'rb').")
     if first.startswith(MAGIC):
         return "maxmargin"
     if first.split()[:1] == [b"svm_type"]:
