@@ -73,9 +73,8 @@ def reading(file: File) -> Iterator[tuple[IO[bytes], int | None]]:
         yield stream, os.fstat(stream.fileno()).st_size
 
 
-def read_exactly(stream: IO[bytes], n: int) -> bytearray:
-    """Up to n bytes, fewer at the end of the file; memory grows with what is there, not with n."""
-    out = bytearray()
+def read_up_to(stream: IO[bytes], n: int, out: bytearray) -> bytearray:
+    """Append to `out` until it has n bytes or the file ends; memory grows with what is there, not with n."""
     while len(out) < n:
         part = stream.read(min(n - len(out), 1 << 20))
         if not isinstance(part, bytes | bytearray | memoryview):

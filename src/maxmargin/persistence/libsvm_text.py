@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn
@@ -72,7 +73,8 @@ def parse(file: File, n_features: int | None, svm_types: tuple[str, ...]) -> Tex
         return text
     text.n_samples = max(1, n)
     shape = (n, text.n_features)
-    text.vectors = sp.csr_array((reader.data, reader.indices, reader.indptr), shape=shape, dtype=np.float64)
+    lists = (np.asarray(values) for values in (reader.data, reader.indices, reader.indptr))
+    text.vectors = sp.csr_array(tuple(lists), shape=shape)
     return text
 
 
@@ -82,9 +84,7 @@ class _Reader:
         self.text = Text()
         self.line = 0
         self.largest = 0
-        self.data: Any = []
-        self.indices: Any = []
-        self.indptr: Any = [0]
+        self.data, self.indices, self.indptr = array("d"), array("q"), array("q", [0])
 
     def fail(self, what: str) -> NoReturn:
         raise ModelFileError(

@@ -28,7 +28,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.persistence.files import ModelFileError, read_exactly
+from maxmargin.persistence.files import ModelFileError, read_up_to
 
 Array = NDArray[Any]
 
@@ -83,9 +83,9 @@ def write(stream: IO[bytes], content: dict[str, Any], arrays: dict[str, Array]) 
 
 def read(stream: IO[bytes], name: str, length: int | None) -> tuple[dict[str, Any], dict[str, Array]]:
     """Content and arrays of a file, whose `length` is known if it has a path; all that can be checked is."""
-    prefix = read_exactly(stream, PREFIX.size)
-    header_length, total = _check_prefix(prefix, name, length)
-    data = prefix + read_exactly(stream, total - len(prefix))
+    data = read_up_to(stream, PREFIX.size, bytearray())
+    header_length, total = _check_prefix(data, name, length)
+    read_up_to(stream, total, data)
     if len(data) < total:
         _damaged(name, f"it ends after {len(data)} of {total} bytes")
     if hashlib.sha256(memoryview(data)[:-DIGEST]).digest() != data[-DIGEST:]:
