@@ -21,7 +21,14 @@ def run(script, **environment):
 
 @pytest.mark.parametrize(
     "module",
-    ["maxmargin", "maxmargin.solvers", "maxmargin.dual", "maxmargin.kernels", "maxmargin.inspection"],
+    [
+        "maxmargin",
+        "maxmargin.solvers",
+        "maxmargin.dual",
+        "maxmargin.kernels",
+        "maxmargin.inspection",
+        "maxmargin.persistence",
+    ],
 )
 def test_import_does_not_load_the_compiler(module):
     loaded = run(f"import sys, {module}; print(*sys.modules)").split()

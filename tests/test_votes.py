@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from maxmargin._votes import pair_values, winners
+from maxmargin._votes import pair_values, reordered, winners
 
 CLASSES = pytest.mark.parametrize("k", [2, 3, 4, 7, 26])
 
@@ -63,3 +63,17 @@ def test_the_input_is_not_changed():
     values = pair_values(parts, intercept)
     winners(values, 3)
     assert (parts == 1).all() and (intercept == 1).all() and (values == 3).all()
+
+
+@CLASSES
+def test_reordered_values_are_those_of_the_pairs_in_the_other_order(k):
+    rng = np.random.default_rng(k)
+    order = rng.permutation(k)
+    pairs = list(combinations(range(k), 2))
+    values = rng.normal(size=(5, len(pairs)))
+    value = {pair: values[:, p] for p, pair in enumerate(pairs)}
+    value |= {(b, a): -v for (a, b), v in value.items()}
+    got = reordered(values, order)
+    assert got.flags.c_contiguous
+    for p, (a, b) in enumerate(pairs):
+        np.testing.assert_array_equal(got[:, p], value[order[a], order[b]])

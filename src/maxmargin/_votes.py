@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin._jit import compiled
 
@@ -39,3 +42,18 @@ def winners(values, k):  # type: ignore[no-untyped-def]
                 p += 1
         out[s] = np.argmax(votes)
     return out
+
+
+def reordered(values: NDArray[np.float64], order: NDArray[np.integer]) -> NDArray[np.float64]:
+    """The values of the pairs of ``classes[order]``, from those of the pairs of the classes.
+
+    Of several classes with the most votes the first wins, and a value of zero is a vote for the second of a
+    pair: so a model whose classes were not in ascending order when it was trained has to know their order.
+    """
+    k = len(order)
+    place = np.zeros((k, k), np.intp)
+    place[np.triu_indices(k, 1)] = np.arange(k * (k - 1) // 2)
+    pairs = list(combinations(map(int, order), 2))
+    columns = [place[min(a, b), max(a, b)] for a, b in pairs]
+    signs = np.array([1.0 if a < b else -1.0 for a, b in pairs])
+    return np.ascontiguousarray(values[:, columns] * signs)

@@ -90,10 +90,12 @@ class ExactMachine:
         self._K: Floats | None = np.zeros((0, 0))
         self.active = ActiveSet(self.u, self.lo, self.hi, 1.0, factor_bytes)
         self._sound = True  # False while rows come or go, and after an interrupt
+        self._waiting: tuple[Any, Floats, Floats, Floats] | None = None
 
     @property
     def held(self) -> Index:
         """Stored rows that are held, in the order of arrival."""
+        self._wake()
         return np.flatnonzero(self.alive[: self.n])
 
     @property
@@ -107,6 +109,39 @@ class ExactMachine:
     def add(self, X: Any, y: Floats, ridge: Floats) -> None:
         """Learn rows with the sides y = -1, +1."""
         self._begin_change()
+        new = self._append(X, y, ridge)
+        support = np.flatnonzero(self.u[: self.n])
+        self.g[new] += self._product(support, self.u[support], new)
+        self._settle()
+
+    def rows(self) -> tuple[Any, Floats, Floats, Floats]:
+        """What the machine can be made from again: the rows held, their sides, ridges and multipliers."""
+        if self._waiting is not None:
+            return self._waiting
+        if not self._sound:
+            raise ValueError("Learning was interrupted: fit again first.")
+        held = self.held
+        return self.X[held], self.y[held], self.ridge[held], self.u[held]
+
+    def restore(self, X: Any, y: Floats, ridge: Floats, u: Floats) -> None:
+        """Take what `rows` gave. Kernel values are computed when rows come or go, not now."""
+        self._waiting = (X, y, ridge, u)
+
+    def _wake(self) -> None:
+        if self._waiting is None:
+            return
+        X, y, ridge, u = self._waiting
+        twin = ExactMachine(
+            self.kernel, most_bytes=self.most_bytes, factor_bytes=self.active.most_bytes, n_jobs=self.n_jobs
+        )
+        new = twin._append(X, y, ridge)
+        twin.u[new] = u
+        twin._refresh()
+        twin._settle()
+        self.__dict__.update(twin.__dict__)  # all or nothing: an interrupt leaves the rows waiting
+
+    def _append(self, X: Any, y: Floats, ridge: Floats) -> Index:
+        """Rows with multiplier zero, and the kernel values that are kept of them; their places."""
         new = np.arange(self.n, self.n + len(y))
         self._store(X)
         self.y[new], self.ridge[new], self.alive[new] = y, ridge, True
@@ -117,9 +152,7 @@ class ExactMachine:
                 part = self.kernel.block(self.X[some], self.X[np.arange(self.n)])
                 self._K[some, : self.n], self._K[: self.n, some] = part, part.T
         self.g[new] = -y
-        support = np.flatnonzero(self.u[: self.n])
-        self.g[new] += self._product(support, self.u[support], new)
-        self._settle()
+        return new
 
     def forget(self, rows: Index) -> None:
         """Unlearn stored rows."""
@@ -148,6 +181,7 @@ class ExactMachine:
 
     def _begin_change(self) -> None:
         """What an interrupt left half done is solved for anew."""
+        self._wake()
         if not self._sound:
             self.active.size = 0
             self._refresh()

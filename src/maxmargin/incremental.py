@@ -290,16 +290,20 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         """Fitted attributes as scikit-learn has them."""
         machine = self._machine
         held = machine.held
-        sign = self._sign()
-        self.n_held_ = len(held)
         used = np.flatnonzero(machine.u[held])
+        at = held[used]
+        self._show(len(held), used, machine.X[at], machine.y[at], machine.u[at], machine.level)
+
+    def _show(self, n: int, used: Index, vectors: Any, y: Floats, u: Floats, level: float) -> None:
+        """The attributes of n rows of which `used` are support vectors, with sides y and multipliers u."""
+        sign = self._sign()
+        self.n_held_ = n
         self.support_ = used.astype(np.int32)
-        vectors = machine.X[held[used]]
         self.support_vectors_ = sp.csr_matrix(vectors) if self._sparse else vectors
-        self._coef = sign * machine.u[held[used]]
+        self._coef = sign * u
         self.dual_coef_ = sp.csr_matrix(self._coef[None]) if self._sparse else self._coef[None]
-        self.intercept_ = np.array([-sign * machine.level])
-        sides = sign * machine.y[held[used]]
+        self.intercept_ = np.array([-sign * level])
+        sides = sign * y
         self.n_support_ = np.array([np.count_nonzero(sides < 0), np.count_nonzero(sides > 0)], dtype=np.int32)
 
     def _sign(self) -> float:

@@ -75,6 +75,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         X, y = self._validate(X, y)
         weight = self._weights(X, sample_weight)
         kept = np.flatnonzero(weight > 0)
+        self.__dict__.pop("_vote_order", None)  # of a model that was read from a file
         label = self._encode(y, kept)
         weight = weight[kept] * self._sample_weight_of_class(label)
 
@@ -128,9 +129,9 @@ class BaseSVC(ClassifierMixin, BaseSVM):
     def _warm(self, pair: tuple[int, int], problem: Dual, samples: Index) -> Floats | None:
         """The previous solution of this pair, where `warm_start` asks for it and it fits."""
         kept = getattr(self, "_solved", None) if self.warm_start else None
-        if kept is None or kept["shape"] != self.shape_fit_ or pair not in kept["pairs"]:
+        if kept is None or kept["shape"] != self.shape_fit_ or str(pair) not in kept["pairs"]:
             return None
-        name, upper, rows, u = kept["pairs"][pair]
+        name, upper, rows, u = kept["pairs"][str(pair)]
         if name != problem.name:
             return None
         full = np.zeros(self.shape_fit_[0])
@@ -187,8 +188,8 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         """What the next fit may start from."""
         self._solved = {
             "shape": self.shape_fit_,
-            "pairs": {
-                pair: (m.problem.name, _box(m.problem), order[m.samples], s.u)
+            "pairs": {  # by text: files such as those of skops have no other keys
+                str(pair): (m.problem.name, _box(m.problem), order[m.samples], s.u)
                 for pair, m, s in zip(pairs, machines, solutions, strict=True)
             },
         } if self.warm_start else None  # fmt: skip
@@ -260,11 +261,15 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         if self.break_ties and k > 2:
             return self.classes_[np.argmax(self.decision_function(X), axis=1)]
         values = self._pair_values(X)
+        order = getattr(self, "_vote_order", None)
         if k == 2:
-            return self.classes_[(values.ravel() >= 0).astype(np.intp)]
-        from maxmargin._votes import winners  # compiled: not at import
+            second = values.ravel() >= 0 if order is None or order[0] == 0 else values.ravel() > 0
+            return self.classes_[second.astype(np.intp)]
+        from maxmargin._votes import reordered, winners  # compiled: not at import
 
-        return self.classes_[winners(np.ascontiguousarray(values), k)]
+        if order is None:
+            return self.classes_[winners(np.ascontiguousarray(values), k)]
+        return self.classes_[order[winners(reordered(values, order), k)]]
 
 
 def _as_c_svc(problem: Dual, solution: Solution) -> tuple[Dual, Solution]:

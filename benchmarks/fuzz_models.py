@@ -1,0 +1,150 @@
+"""Model files that were damaged, or made to do harm: does anything but `ModelFileError` come of them?
+
+    python benchmarks/fuzz_models.py                        # 100,000 mutations, some minutes
+    python benchmarks/fuzz_models.py --quick                # 2,000
+    python benchmarks/fuzz_models.py --seed 3 --only 1234   # a single one again, here and now
+
+Files of every estimator and pipeline, in the native format and in LIBSVM's, are mutated (see mutations.py):
+by chance, and on purpose with a checksum that is right. Each is loaded and, where that succeeds, asked to
+predict. This happens in processes of their own whose address space may grow by --memory megabytes over what
+the sound files take, and in which no mutation may take longer than --seconds. A process that dies, an
+exception that is no ModelFileError, too much memory or too much time is a failure, and is told with its
+number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import multiprocessing
+import resource
+import signal
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from mutations import files, mutation, outcome
+from report import write
+
+OUTCOMES = ("refused", "predicts", "refuses to predict", "too wide")
+
+
+def _alarm(*_: Any) -> None:
+    raise TimeoutError("too much time")
+
+
+def limit_memory(megabytes: int) -> None:
+    """Let the address space grow by so much and no more."""
+    status = Path("/proc/self/statm")
+    if status.exists():
+        now = int(status.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + megabytes * 2**20, resource.RLIM_INFINITY))
+
+
+def work(args: argparse.Namespace, which: range, progress: Any, results: Any) -> None:
+    """The mutations of one process."""
+    warnings.simplefilter("ignore")
+    base = files()
+    for form, of_form in base.items():
+        for data in of_form.values():
+            assert outcome(form, data) == "predicts"
+    limit_memory(args.memory)
+    signal.signal(signal.SIGALRM, _alarm)
+    counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
+    failures, slowest = [], 0.0
+    for index in which:
+        progress.value = index
+        form, name, way, data = mutation(base, args.seed, index)
+        began = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, args.seconds)
+        try:
+            result = outcome(form, data)
+        except BaseException as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            result = "FAILED"
+            what = f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+            failures.append({"index": index, "format": form, "model": name, "way": way, "error": what[:300]})
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        slowest = max(slowest, time.perf_counter() - began)
+        counts[form, way, result] += 1
+    results.put(([(*key, n) for key, n in counts.items()], failures, slowest))
+
+
+def run(args: argparse.Namespace) -> tuple[dict[tuple[str, str, str], int], list[dict[str, Any]], float]:
+    """Counts by format, way and outcome; the failures; the longest time."""
+    context = multiprocessing.get_context("spawn")
+    jobs = []
+    for k in range(args.jobs):
+        progress, results = context.Value("l", -1), context.Queue()
+        which = range(k, args.mutations, args.jobs)
+        process = context.Process(target=work, args=(args, which, progress, results))
+        process.start()
+        jobs.append((process, progress, results))
+    counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
+    failures: list[dict[str, Any]] = []
+    slowest = 0.0
+    for process, progress, results in jobs:
+        while process.is_alive() and results.empty():
+            process.join(0.2)
+        if results.empty():
+            process.join()
+            failures.append({"index": progress.value, "error": f"the process died ({process.exitcode})"})
+            continue
+        some, failed, seconds = results.get()
+        process.join()
+        for form, way, result, n in some:
+            counts[form, way, result] += n
+        failures += failed
+        slowest = max(slowest, seconds)
+    return counts, failures, slowest
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--mutations", type=int, default=100_000)
+    parser.add_argument("--quick", action="store_true", help="2,000 mutations")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--memory", type=int, default=1024, help="megabytes")
+    parser.add_argument("--seconds", type=float, default=10.0, help="for one mutation")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", type=int, help="the number of one mutation")
+    parser.add_argument("--out", default="fuzz_models", help="name of the result files")
+    args = parser.parse_args()
+    if args.quick:
+        args.mutations = 2000
+    if args.only is not None:
+        form, name, way, data = mutation(files(), args.seed, args.only)
+        print(form, name, way, len(data), "bytes:", outcome(form, data))
+        return
+    began = time.perf_counter()
+    counts, failures, slowest = run(args)
+    seconds = time.perf_counter() - began
+    ways = sorted({(form, way) for form, way, _ in counts}, reverse=True)
+    rows = [
+        {"format": form, "mutation": way}
+        | {title: counts[form, way, title] for title in (*OUTCOMES, "FAILED")}
+        for form, way in ways
+    ]
+    total = {"format": "all", "mutation": sum(counts.values())}
+    total |= {title: sum(row[title] for row in rows) for title in (*OUTCOMES, "FAILED")}  # type: ignore[misc]
+    notes = [
+        f"{args.mutations} mutations, seed {args.seed}, in {seconds:.0f} s; the slowest took "
+        f"{1e3 * slowest:.0f} ms (limit {args.seconds:g} s); memory within {args.memory} MB more than sound "
+        "files take.",
+        "refused: ModelFileError. predicts: what was changed does not matter to prediction, or it is another "
+        "sound model. refuses to predict: the scaled sample overflows, or break_ties with 'ovo'. too wide: "
+        "a sparse model of more than 100,000 features, which was not asked.",
+        *(f"FAILED {json.dumps(failure)}" for failure in failures[:20]),
+    ]
+    write(args.out, "Damaged and hostile model files", [*rows, total], notes)
+    if failures:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Where model files come from and go to: paths and binary streams, and the one error of all formats."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+File = Any  # str, os.PathLike or a binary file object
+
+
+class ModelFileError(ValueError):
+    """A model file that is damaged, malformed or not what it claims to be.
+
+    The message tells which file, what is wrong with it, and what to do.
+
+    Examples
+    --------
+    >>> import io
+    >>> from maxmargin.persistence import load
+    >>> load(io.BytesIO(b"something else"))
+    Traceback (most recent call last):
+    maxmargin.persistence.files.ModelFileError: <stream>: this is no maxmargin model file; ...
+    """
+
+
+def name_of(file: File) -> str:
+    """What messages call the file."""
+    if is_path(file):
+        return os.fsdecode(os.fspath(file))
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else "<stream>"
+
+
+def is_path(file: File) -> bool:
+    """Whether the file is named rather than open."""
+    return isinstance(file, str | bytes | os.PathLike)
+
+
+@contextmanager
+def writing(file: File) -> Iterator[IO[bytes]]:
+    """A stream to write to; a path is replaced when all is written, or not at all."""
+    if not is_path(file):
+        if not hasattr(file, "write"):
+            raise TypeError(f"file must be a path or a binary file object, got {type(file).__name__}.")
+        yield file
+        return
+    target = os.path.realpath(os.fsdecode(os.fspath(file)))
+    beside = f"{target}.{secrets.token_hex(4)}.part"
+    stream = open(beside, "xb")  # noqa: SIM115  (closed before it is renamed)
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+@contextmanager
+def reading(file: File) -> Iterator[tuple[IO[bytes], int | None]]:
+    """A stream to read from and, for a path, the file's length."""
+    if not is_path(file):
+        if not hasattr(file, "read"):
+            raise TypeError(f"file must be a path or a binary file object, got {type(file).__name__}.")
+        yield file, None
+        return
+    with open(file, "rb") as stream:
+        yield stream, os.fstat(stream.fileno()).st_size
+
+
+def read_up_to(stream: IO[bytes], n: int, out: bytearray) -> bytearray:
+    """Append to `out` until it has n bytes or the file ends; memory grows with what is there, not with n."""
+    while len(out) < n:
+        part = stream.read(min(n - len(out), 1 << 20))
+        if not isinstance(part, bytes | bytearray | memoryview):
+            raise TypeError("file must be opened in binary mode, open(..., 'rb').")
+        if not part:
+            break
+        out += part
+    return out

@@ -1,0 +1,112 @@
+"""From one estimator to a header and arrays, and back.
+
+To add a class, add a line to `maxmargin.persistence.machines.MACHINES`: where the class is, and its fields
+beside those of all machines.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from maxmargin.persistence.machines import LARGEST, MACHINES
+from maxmargin.persistence.scalers import SCALERS
+from maxmargin.persistence.schema import Entry, NumberField, Sizes, Stored
+from maxmargin.persistence.values import (
+    Refused,
+    decode,
+    decode_labels,
+    decode_names,
+    encode,
+    encode_labels,
+)
+
+ENTRIES: dict[str, Entry] = {**MACHINES, **SCALERS}
+# What `set_output` of a scaler may ask for.
+_OUTPUTS = ("default", "pandas", "polars")
+
+
+def class_of(name: str) -> Any:
+    """The class behind a name of `ENTRIES`."""
+    return getattr(import_module(ENTRIES[name].module), name)
+
+
+def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
+    """The header of one estimator; its arrays are added to `arrays` under names with the prefix."""
+    name = type(estimator).__name__
+    entry = ENTRIES[name]
+    estimator._validate_params()  # may have been set after the fit; `restore` would refuse them
+    given = entry.begin(estimator)
+    values: dict[str, Any] = {}
+    own: Stored = {}
+    record: dict[str, Any] = {
+        "class": name,
+        "parameters": {
+            key: encode(value, f"The parameter {key} of {name}")
+            for key, value in sorted(estimator.get_params(deep=False).items())
+        },
+        "n_features": int(estimator.n_features_in_),
+        "values": values,
+    }
+    for key, field in entry.fields.items():
+        field.put(key, given[key] if key in given else getattr(estimator, key), values, own)
+    if entry.labels is not None:
+        record["labels"] = encode_labels(getattr(estimator, entry.labels))
+    if hasattr(estimator, "feature_names_in_"):
+        record["feature_names"] = [str(v) for v in estimator.feature_names_in_]
+    output = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    if output is not None:
+        record["output"] = output
+    arrays.update({prefix + key: value for key, value in own.items()})
+    return record
+
+
+def restore(record: Any, prefix: str, arrays: Stored) -> Any:
+    """The estimator behind a header; raises `Refused` for whatever prediction could stumble over."""
+    known = {"class", "parameters", "n_features", "values", "labels", "feature_names", "output"}
+    if not isinstance(record, dict) or not set(record) <= known:
+        raise Refused("a model with keys that are not known")
+    name = record.get("class")
+    if not isinstance(name, str) or name not in ENTRIES:
+        raise Refused(f"a model of a class that this maxmargin does not know, {str(name)[:50]!r}")
+    entry = ENTRIES[name]
+    estimator = _with_parameters(name, record.get("parameters"))
+    d, values = record.get("n_features"), record.get("values")
+    if type(d) is not int or not 1 <= d <= LARGEST or not isinstance(values, dict):
+        raise Refused("a number of features that is none, or no values")
+    own = {key.removeprefix(prefix): arrays.pop(key) for key in list(arrays) if key.startswith(prefix)}
+    sizes: Sizes = {"features": d}
+    if entry.labels is not None:
+        labels = decode_labels(record.get("labels"), ordered=entry.labels == "classes_")
+        setattr(estimator, entry.labels, labels)
+        sizes["classes"] = len(labels)
+    elif "labels" in record:
+        raise Refused("labels where there are none")
+    entry.sizes(estimator, sizes, own)
+    for key, field in entry.fields.items():
+        setattr(estimator, key, field.get(key, values, own, sizes))
+    expected = {key for key, field in entry.fields.items() if isinstance(field, NumberField)}
+    if own or set(values) != expected:
+        raise Refused("arrays or values that do not belong to the model")
+    estimator.n_features_in_ = d
+    if "feature_names" in record:
+        estimator.feature_names_in_ = decode_names(record["feature_names"], d)
+    if "output" in record:
+        if name not in SCALERS or record["output"] not in _OUTPUTS:
+            raise Refused("an output that is not known")
+        estimator.set_output(transform=record["output"])
+    entry.finish(estimator, sizes)
+    return estimator
+
+
+def _with_parameters(name: str, stored: Any) -> Any:
+    """An unfitted estimator whose parameters pass its own checks."""
+    estimator = class_of(name)()
+    if not isinstance(stored, dict) or not set(stored) <= set(estimator.get_params(deep=False)):
+        raise Refused(f"parameters that {name} does not have")
+    parameters = {key: decode(value, f"a parameter {key!r}") for key, value in stored.items()}
+    if any(isinstance(value, float) and value != value for value in parameters.values()):
+        raise Refused("a parameter that is NaN")
+    estimator.set_params(**parameters)
+    estimator._validate_params()
+    return estimator

@@ -1,0 +1,286 @@
+"""Models as ONNX graphs of plain operators.
+
+The operators SVMClassifier and SVMRegressor of ai.onnx.ml know float32 only, break ties of votes and order
+classes in their own way, and have no laplacian kernel. So a graph is built of MatMul, Exp and the like. It
+has one input ``X`` and two outputs, ``label`` and ``decision_function``, which are those of the estimator.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+from sklearn.pipeline import Pipeline
+
+from maxmargin.persistence.files import File, writing
+from maxmargin.persistence.machines import MACHINES
+from maxmargin.persistence.onnx_graph import Graph
+from maxmargin.persistence.scalers import SCALERS
+from maxmargin.persistence.store import check_storable, chosen
+
+Floats = NDArray[np.float64]
+
+
+def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.float32) -> Any:
+    """Translate a fitted model to ONNX.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator of maxmargin, a pipeline of scikit-learn's `StandardScaler`, `MinMaxScaler`,
+        `MaxAbsScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`.
+    file : path or binary file object, default=None
+        Where to write the model, if anywhere.
+    dtype : {np.float32, np.float64}, default=np.float32
+        Of the input and all numbers. In float32 decision values agree with the estimator's to about
+        1e-6 times the sum of the coefficients' sizes and the largest kernel value, in float64 to about 1e-14
+        times these.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input ``X`` of shape (n_samples, n_features), dense; outputs ``label`` and ``decision_function``.
+
+    Raises
+    ------
+    ImportError
+        Without the package `onnx`.
+    ValueError
+        For precomputed kernels and functions, which ONNX cannot have.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("onnx")
+    >>> from maxmargin import SVC
+    >>> from maxmargin.persistence import to_onnx
+    >>> model = to_onnx(SVC().fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]))
+    >>> [output.name for output in model.graph.output]
+    ['label', 'decision_function']
+    """
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype}.")
+    estimator = chosen(estimator)
+    named = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    steps: list[Any] = [step for _, step in named if step not in (None, "passthrough")]
+    for step in steps[:-1]:
+        check_storable(step, tuple(SCALERS))
+    machine = steps[-1] if steps else estimator
+    check_storable(machine, tuple(MACHINES))
+    if machine.kernel == "precomputed" or callable(machine.kernel):
+        kernel = "a function" if callable(machine.kernel) else "'precomputed'"
+        raise ValueError(
+            f"A model whose kernel is {kernel} cannot become ONNX: there is nothing to compute it from. Use "
+            "one of the kernels linear, poly, rbf, sigmoid, laplacian."
+        )
+    graph = Graph(dtype, int(steps[0].n_features_in_))
+    X = "X"
+    for step in steps[:-1]:
+        X = _scale(graph, step, X)
+    _TRANSLATE[type(machine).__name__](graph, machine, X)
+    model = graph.finish()
+    if file is not None:
+        with writing(file) as stream:
+            stream.write(model.SerializeToString())
+    return model
+
+
+# -- scalers and kernels -----------------------------------------------------------------------------
+
+
+def _scale(graph: Graph, scaler: Any, X: str) -> str:
+    name = type(scaler).__name__
+    if name == "StandardScaler":
+        if scaler.with_mean:
+            X = graph.add("Sub", X, graph.real(scaler.mean_))
+        return graph.add("Div", X, graph.real(scaler.scale_)) if scaler.with_std else X
+    if name == "MaxAbsScaler":
+        X = graph.add("Div", X, graph.real(scaler.scale_))
+        return graph.add("Clip", X, graph.real(-1.0), graph.real(1.0)) if _clips(scaler) else X
+    X = graph.add("Add", graph.add("Mul", X, graph.real(scaler.scale_)), graph.real(scaler.min_))
+    if not scaler.clip:
+        return X
+    low, high = scaler.feature_range
+    return graph.add("Clip", X, graph.real(low), graph.real(high))
+
+
+def _clips(scaler: Any) -> bool:
+    return bool(getattr(scaler, "clip", False))  # an option of newer versions of scikit-learn
+
+
+def _kernel(graph: Graph, machine: Any, X: str) -> str:
+    """K(X, support vectors)."""
+    vectors: Any = machine.support_vectors_
+    vectors = np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors, np.float64)
+    gamma = float(machine._gamma if hasattr(machine, "_gamma") else machine.gamma_)
+    if machine.kernel in ("rbf", "laplacian"):
+        # Neither sees a translation, but rounding does.
+        centre = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1])
+        X, vectors = graph.add("Sub", X, graph.real(centre)), vectors - centre
+    if machine.kernel == "laplacian":
+        apart = graph.add("Sub", graph.add("Unsqueeze", X, np.array([1])), graph.real(vectors))
+        distance = graph.add("ReduceSum", graph.add("Abs", apart), np.array([2]), keepdims=0)
+        return graph.add("Exp", graph.add("Mul", distance, graph.real(-gamma)))
+    # Not a product by gamma afterwards: onnxruntime would join the two and round gamma to float32.
+    slope = gamma if machine.kernel in ("poly", "sigmoid") else 1.0
+    product = graph.add("MatMul", X, graph.real(slope * vectors.T))
+    if machine.kernel == "rbf":
+        square = graph.add("ReduceSum", graph.add("Mul", X, X), np.array([1]), keepdims=1)
+        norms = np.einsum("ij,ij->i", vectors, vectors)
+        total = graph.add("Add", square, graph.real(norms))
+        distance = graph.add("Sub", total, graph.add("Mul", product, graph.real(2.0)))
+        distance = graph.add("Max", distance, graph.real(0.0))
+        return graph.add("Exp", graph.add("Mul", distance, graph.real(-gamma)))
+    inner = graph.add("Add", product, graph.real(float(machine.coef0)))
+    if machine.kernel == "sigmoid":
+        return graph.add("Tanh", inner)
+    return graph.add("Pow", inner, graph.real(float(machine.degree)))
+
+
+def _values(graph: Graph, machine: Any, X: str, weights: Floats, constants: Floats) -> str:
+    """``K @ weights.T + constants``; the linear kernel multiplies by the weights of the features."""
+    if machine.kernel == "linear":
+        vectors = machine.support_vectors_
+        coef = vectors.T @ weights.T
+        product = graph.add("MatMul", X, graph.real(np.asarray(coef)))
+    else:
+        product = graph.add("MatMul", _kernel(graph, machine, X), graph.real(weights.T))
+    return graph.add("Add", product, graph.real(constants))
+
+
+# -- machines ----------------------------------------------------------------------------------------
+
+
+def _flat(graph: Graph, values: str) -> str:
+    return graph.add("Reshape", values, np.array([-1]))
+
+
+def _pick(graph: Graph, machine: Any, index: str) -> None:
+    """The label at an index per sample."""
+    classes = machine.classes_
+    label = graph.add("Gather", graph.constant(classes, exact=True), index)
+    graph.emit("label", label, classes.dtype, ["n_samples"])
+
+
+def _two_classes(graph: Graph, machine: Any, values: str, *, zero_is_second: bool = True) -> None:
+    values = _flat(graph, values)
+    operator = "GreaterOrEqual" if zero_is_second else "Greater"
+    second = graph.add(operator, values, graph.real(0.0))
+    _pick(graph, machine, graph.add("Cast", second, to=graph.onnx.TensorProto.INT64))
+    graph.emit("decision_function", values, graph.dtype, ["n_samples"])
+
+
+def _pairs(graph: Graph, machine: Any, X: str) -> None:
+    """One machine per pair of classes, and their votes."""
+    k = len(machine.classes_)
+    order = getattr(machine, "_vote_order", np.arange(k))
+    if k == 2:
+        values = _values(graph, machine, X, machine._dense_coef, machine.intercept_)
+        _two_classes(graph, machine, values, zero_is_second=bool(order[0] == 0))
+        return
+    pairs = list(combinations(range(k), 2))
+    at = np.concatenate([[0], np.cumsum(machine._n_support)])
+    where = [slice(a, b) for a, b in pairwise(at)]
+    weights = np.zeros((len(pairs), at[-1]))
+    for p, (a, b) in enumerate(pairs):
+        weights[p, where[a]] = machine._dense_coef[b - 1, where[a]]
+        weights[p, where[b]] = machine._dense_coef[a, where[b]]
+    values = _values(graph, machine, X, weights, machine.intercept_)
+    by_class = _by_class(graph, values, k)
+    shape: list[Any] = ["n_samples", k]
+    if machine.decision_function_shape == "ovo":
+        by_class, shape = values, ["n_samples", len(pairs)]
+    if machine.break_ties:
+        index = graph.add("ArgMax", by_class, axis=1, keepdims=0)
+    else:
+        index = _winner(graph, values, order)
+    _pick(graph, machine, index)
+    graph.emit("decision_function", by_class, graph.dtype, shape)
+
+
+def _winner(graph: Graph, values: str, order: NDArray[Any]) -> str:
+    """The class with the most votes, of several the first in the order; zero votes for a pair's second."""
+    k = len(order)
+    rank = np.argsort(order)
+    pairs = list(combinations(range(k), 2))
+    signs = np.array([1.0 if rank[a] < rank[b] else -1.0 for a, b in pairs])
+    gains, base = np.zeros((len(pairs), k)), np.zeros(k)
+    for p, (a, b) in enumerate(pairs):
+        first, second = sorted((rank[a], rank[b]))
+        gains[p, first], gains[p, second] = 1.0, -1.0
+        base[second] += 1.0
+    won = graph.add("Greater", graph.add("Mul", values, graph.real(signs)), graph.real(0.0))
+    won = graph.add("Cast", won, to=graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype))
+    votes = graph.add("Add", graph.add("MatMul", won, graph.real(gains)), graph.real(base))
+    place = graph.add("ArgMax", votes, axis=1, keepdims=0)
+    return graph.add("Gather", order.astype(np.int64), place)
+
+
+def _by_class(graph: Graph, values: str, k: int) -> str:
+    """scikit-learn's value of each class: votes, plus the sum of its values squeezed into (-1/3, 1/3)."""
+    pairs = list(combinations(range(k), 2))
+    sums, base = np.zeros((len(pairs), k)), np.zeros(k)
+    for p, (a, b) in enumerate(pairs):
+        sums[p, a], sums[p, b] = 1.0, -1.0
+        base[a] += 1.0
+    lost = graph.add("Less", values, graph.real(0.0))
+    lost = graph.add("Cast", lost, to=graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype))
+    votes = graph.add("Add", graph.add("MatMul", lost, graph.real(-sums)), graph.real(base))
+    total = graph.add("MatMul", values, graph.real(sums))
+    size = graph.add("Mul", graph.add("Add", graph.add("Abs", total), graph.real(1.0)), graph.real(3.0))
+    return graph.add("Add", votes, graph.add("Div", total, size))
+
+
+def _one_class(graph: Graph, machine: Any, X: str) -> None:
+    values = _flat(graph, _values(graph, machine, X, machine._dense_coef, -machine.offset_))
+    inside = graph.add("Greater", values, graph.real(0.0))
+    label = graph.add("Where", inside, np.array(1, np.int64), np.array(-1, np.int64))
+    graph.emit("label", label, np.dtype(np.int64), ["n_samples"])
+    graph.emit("decision_function", values, graph.dtype, ["n_samples"])
+
+
+def _largest_value(graph: Graph, machine: Any, values: str) -> None:
+    """One value per class, of which the largest wins."""
+    k = len(machine.classes_)
+    _pick(graph, machine, graph.add("ArgMax", values, axis=1, keepdims=0))
+    if k > 2:
+        graph.emit("decision_function", values, graph.dtype, ["n_samples", k])
+        return
+    difference = graph.add("MatMul", values, graph.real([[-1.0], [1.0]]))
+    graph.emit("decision_function", _flat(graph, difference), graph.dtype, ["n_samples"])
+
+
+def _all_distances(graph: Graph, machine: Any, X: str) -> None:
+    k = len(machine.classes_)
+    at = np.concatenate([[0], np.cumsum(machine._n_support)])
+    weights = np.zeros((k, at[-1]))
+    for c, (a, b) in enumerate(pairwise(at)):
+        weights[c, a:b] = machine._dense_coef[0, a:b]
+    values = _values(graph, machine, X, weights - weights.mean(axis=0), machine.intercept_)
+    _largest_value(graph, machine, values)
+
+
+def _crammer_singer(graph: Graph, machine: Any, X: str) -> None:
+    values = _values(graph, machine, X, machine._dense_coef, np.zeros(len(machine.classes_)))
+    _largest_value(graph, machine, values)
+
+
+def _incremental(graph: Graph, machine: Any, X: str) -> None:
+    if len(machine.classes_) < 2 or not len(machine.support_):
+        raise ValueError("The model has seen one class only: learn rows of another before it is exported.")
+    _two_classes(graph, machine, _values(graph, machine, X, machine._coef[None], machine.intercept_))
+
+
+_TRANSLATE = {
+    "SVC": _pairs,
+    "NuSVC": _pairs,
+    "OneClassSVM": _one_class,
+    "L2OneClassSVM": _one_class,
+    "AllDistancesSVC": _all_distances,
+    "CrammerSingerSVC": _crammer_singer,
+    "IncrementalSVC": _incremental,
+}

@@ -1,0 +1,68 @@
+"""What makes scikit-learn's scalers, which may stand before a machine in a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.persistence.schema import ArrayField, Entry, Fields, Sizes, Stored
+from maxmargin.persistence.values import Refused
+
+_FLOATS = ("f4", "f8")
+
+
+def _scaler(**fields: dict[str, Any]) -> Fields:
+    out: Fields = {name: ArrayField(("features",), _FLOATS, **how) for name, how in fields.items()}
+    out["n_samples_seen_"] = ArrayField(("seen",), ("i8", "f8"), low=0)
+    return out
+
+
+def _begin_scaler(estimator: Any) -> dict[str, Any]:
+    """The rows seen, one number or one per feature."""
+    seen = np.atleast_1d(np.asarray(estimator.n_samples_seen_))
+    return {"n_samples_seen_": seen if seen.dtype.kind == "f" else seen.astype(np.int64)}
+
+
+def _scaler_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
+    seen = arrays.get("n_samples_seen_", np.empty(0))
+    sizes["seen"] = 1 if seen.shape == (1,) else sizes["features"]
+
+
+def _finish_scaler(estimator: Any, sizes: Sizes) -> None:
+    if estimator.n_samples_seen_.shape == (1,):
+        estimator.n_samples_seen_ = estimator.n_samples_seen_[0]
+
+
+def _finish_standard(estimator: Any, sizes: Sizes) -> None:
+    _finish_scaler(estimator, sizes)
+    needed = {"mean_": estimator.with_mean or estimator.with_std}
+    needed |= dict.fromkeys(("var_", "scale_"), estimator.with_std)
+    for name, there in needed.items():
+        if there and getattr(estimator, name) is None:
+            raise Refused(f"no array {name!r}")
+
+
+def _finish_min_max(estimator: Any, sizes: Sizes) -> None:
+    _finish_scaler(estimator, sizes)
+    limits = estimator.feature_range
+    numbers = len(limits) == 2 and all(type(v) in (int, float) and np.isfinite(v) for v in limits)
+    if not numbers or not limits[0] < limits[1]:
+        raise Refused("a parameter 'feature_range' that is no range")
+
+
+_OPTIONAL, _ALWAYS = {"optional": True}, {"positive": True}
+_SKLEARN = "sklearn.preprocessing"
+_SCALING = (_scaler_sizes, _finish_scaler, None, _begin_scaler)
+_STANDARD = (_scaler_sizes, _finish_standard, None, _begin_scaler)
+_MIN_MAX = (_scaler_sizes, _finish_min_max, None, _begin_scaler)
+
+SCALERS: dict[str, Entry] = {
+    "StandardScaler": Entry(
+        _SKLEARN, _scaler(mean_=_OPTIONAL, var_=_OPTIONAL, scale_={**_OPTIONAL, **_ALWAYS}), *_STANDARD
+    ),
+    "MinMaxScaler": Entry(
+        _SKLEARN, _scaler(min_={}, scale_=_ALWAYS, data_min_={}, data_max_={}, data_range_={}), *_MIN_MAX
+    ),
+    "MaxAbsScaler": Entry(_SKLEARN, _scaler(scale_=_ALWAYS, max_abs_={}), *_SCALING),
+}

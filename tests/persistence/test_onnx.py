@@ -1,0 +1,161 @@
+import io
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris, load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler, scale
+
+from maxmargin import (
+    SVC,
+    AllDistancesSVC,
+    CrammerSingerSVC,
+    IncrementalSVC,
+    L2OneClassSVM,
+    NuSVC,
+    OneClassSVM,
+)
+from maxmargin.model_selection import SVMSearchCV
+from maxmargin.persistence import kind, load_libsvm, save_libsvm, to_onnx
+
+pytest.importorskip("onnx")
+X, y = load_wine(return_X_y=True)
+X = scale(X)
+KERNELS = ["rbf", "linear", "poly", "sigmoid", "laplacian"]
+
+
+def run(model, X, dtype=np.float64):
+    """Labels and decision values by onnxruntime."""
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(
+        to_onnx(model, dtype=dtype).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(["label", "decision_function"], {"X": np.asarray(X, dtype)})
+
+
+def size(model):
+    """The largest sum of coefficients: what errors of kernel values are multiplied by."""
+    machine = model[-1] if hasattr(model, "steps") else model
+    return 1.0 + float(np.abs(machine.dual_coef_).sum())
+
+
+def assert_equal(model, X):
+    labels, values = run(model, X)
+    np.testing.assert_array_equal(labels, model.predict(X))
+    expected = model.decision_function(X)
+    assert values.shape == expected.shape and values.dtype == np.float64
+    np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-13 * size(model))
+    labels, values = run(model, X, np.float32)
+    assert values.dtype == np.float32
+    expected = model.decision_function(X.astype(np.float32).astype(np.float64))
+    clear = np.abs(expected).reshape(len(X), -1).min(axis=1) > 1e-5 * size(model)
+    assert clear.any()
+    if expected.ndim == 1:
+        np.testing.assert_array_equal(labels[clear], model.predict(X)[clear])
+        np.testing.assert_allclose(values, expected, atol=1e-5 * max(size(model), np.abs(expected).max()))
+    else:
+        assert np.mean(labels == model.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "machine",
+    [SVC(), NuSVC(nu=0.2), AllDistancesSVC(), CrammerSingerSVC(), IncrementalSVC()],
+    ids=lambda m: type(m).__name__,
+)
+def test_classifiers_give_the_same_labels_and_values(machine, n_classes, kernel):
+    if isinstance(machine, IncrementalSVC) and n_classes > 2:
+        pytest.skip("two classes only")
+    labels = np.array(["one", "two", "three"])[y] if n_classes == 3 else y > 0
+    machine.set_params(kernel=kernel, gamma=0.05, degree=2, coef0=0.5)
+    assert_equal(machine.fit(X, labels), X)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("machine", [OneClassSVM(nu=0.2), L2OneClassSVM()], ids=lambda m: type(m).__name__)
+def test_one_class_machines_give_the_same_labels_and_values(machine, kernel):
+    data = X + 5.0  # on one side of the origin
+    assert_equal(machine.set_params(kernel=kernel, gamma=0.005, degree=2).fit(data), data)
+
+
+@pytest.mark.parametrize("options", [{"decision_function_shape": "ovo"}, {"break_ties": True}], ids=str)
+def test_shapes_and_ties_are_as_the_options_say(options):
+    assert_equal(SVC(**options).fit(X, y), X)
+
+
+def test_ties_of_votes_go_to_the_first_class_or_as_a_file_says():
+    rng = np.random.default_rng(0)
+    data, labels = rng.random((200, 3)), rng.integers(0, 5, 200)
+    probes = rng.random((500, 3))
+    model = SVC(C=10.0, gamma=3.0).fit(data, labels)
+    assert_equal(model, probes)
+    file = io.BytesIO()
+    save_libsvm(model, file)
+    file.seek(0)
+    other = load_libsvm(file)
+    other._vote_order = np.array([3, 1, 4, 0, 2])
+    assert (other.predict(probes) != model.predict(probes)).any()
+    assert_equal(other, probes)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64, np.float32, bool, str, object])
+def test_labels_keep_their_type(dtype):
+    labels = np.array(["ä", "b"])[y.clip(0, 1)] if dtype in (str, object) else y.clip(0, 1)
+    model = SVC().fit(X, labels.astype(dtype))
+    found = run(model, X)[0]
+    np.testing.assert_array_equal(found, model.predict(X))
+    if dtype not in (str, object):
+        assert found.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "scalers",
+    [
+        [StandardScaler()],
+        [StandardScaler(with_mean=False), MaxAbsScaler()],
+        [StandardScaler(with_std=False), "passthrough", MinMaxScaler()],
+        [MinMaxScaler((-1, 2), clip=True)],
+    ],
+    ids=str,
+)
+def test_scalers_are_part_of_the_graph(scalers):
+    raw, labels = load_iris(return_X_y=True)
+    model = make_pipeline(*scalers, SVC()).fit(raw[::2], labels[::2])
+    assert_equal(model, raw)
+
+
+def test_sparse_models_and_searches_can_be_exported():
+    sparse = sp.csr_matrix(np.where(X > 0.5, X, 0.0))
+    assert_equal(SVC().fit(sparse, y), sparse.toarray())
+    assert_equal(SVC(kernel="linear").fit(sparse, y), sparse.toarray())
+    search = SVMSearchCV(SVC(), {"C": [0.1, 1.0]}).fit(X, y)
+    np.testing.assert_array_equal(run(search, X)[0], search.predict(X))
+
+
+def test_the_file_is_written_and_recognised(tmp_path):
+    model = SVC().fit(X, y)
+    proto = to_onnx(model, tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").read_bytes() == proto.SerializeToString()
+    assert kind(tmp_path / "model.onnx") == "onnx"
+
+
+def test_what_cannot_be_exported_is_told():
+    with pytest.raises(ValueError, match="'precomputed' cannot become ONNX"):
+        to_onnx(SVC(kernel="precomputed").fit(X @ X.T, y))
+    with pytest.raises(ValueError, match="a function cannot become ONNX"):
+        to_onnx(SVC(kernel=lambda a, b: a @ b.T).fit(X, y))
+    with pytest.raises(ValueError, match="one class only"):
+        to_onnx(IncrementalSVC().partial_fit(X[:3], [1, 1, 1]))
+    with pytest.raises(ValueError, match="float32 or float64"):
+        to_onnx(SVC().fit(X, y), dtype=np.int64)
+    with pytest.raises(TypeError, match="Normalizer"):
+        to_onnx(make_pipeline(Normalizer(), SVC()).fit(X, y))
+
+
+def test_without_onnx_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"maxmargin\[onnx\]"):
+        to_onnx(SVC().fit(X, y))
