@@ -145,7 +145,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
         if self.kernel != "precomputed" and not callable(self.kernel) and disparity(X) is not None:
-            warnings.warn(_UNSCALED, UnscaledDataWarning, stacklevel=4)
+            warnings.warn(_UNSCALED, UnscaledDataWarning, stacklevel=5)
         self._prepared: dict[str, Any] = {}
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (_num_samples(X),)
         return X, y
@@ -317,7 +317,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
                 f"{which} ended with status {str(worst)!r} (violation {violation:.2g}, tol "
                 f"{self.tol:g}): {_ADVICE[worst]}.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,  # past the wrappers of fit
             )
 
     def _start_from(self, order: Index, *width: int) -> Floats | None:

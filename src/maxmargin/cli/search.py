@@ -115,10 +115,10 @@ def _grid(task: Any, c: str | None, gamma: str | None, nu: str | None, others: l
 
     known = task.machine.get_params()
     asked: dict[str, str | None] = {"C": c, "gamma": gamma, "nu": nu}
-    for text in others:
-        name, sign, values = text.partition("=")
+    for other in others:
+        name, sign, values = other.partition("=")
         if not sign:
-            raise BadInput(f"--param {text}: name=values is needed")
+            raise BadInput(f"--param {other}: name=values is needed")
         asked[name.strip()] = values
     for name, text in asked.items():
         if text is not None and name not in known:
