@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import joblib
 import numpy as np
@@ -300,3 +301,15 @@ def test_split_covers_the_range_in_order_with_parts_of_the_smallest_size_or_more
 def test_split_uses_every_thread_where_the_range_is_long_enough():
     assert len(Threads(3).split(300, 100)) == 3
     assert len(Threads(3).split(299, 100)) == 2
+
+
+def test_a_worker_that_has_not_begun_is_not_waited_for():
+    done, busy = [], threading.Event()
+    with Threads(2) as threads:
+        threads.run(done.append, [(0,), (1,)])
+        threads._pool.submit(busy.wait, 60)  # the only worker has something else to do
+        began = time.perf_counter()
+        threads.run(done.append, [(2,), (3,), (4,)])
+        took = time.perf_counter() - began
+        busy.set()
+    assert sorted(done) == [0, 1, 2, 3, 4] and took < 30

@@ -161,7 +161,9 @@ class Threads:
         try:
             _each(function, queue)
         finally:
-            errors = [error for future in others if (error := future.exception()) is not None]
+            # Whoever has not begun by now has nothing left to do; on a busy machine that may be long.
+            late = [future for future in others if not future.cancel()]
+            errors = [error for future in late if (error := future.exception()) is not None]
         if errors:
             raise errors[0]
 
