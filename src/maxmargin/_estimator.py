@@ -81,7 +81,8 @@ _ADVICE = {
 class Machine:
     """One dual problem of an estimator.
 
-    A name, the problem, its samples (positions in the Gram matrix), the segments that these are, a start.
+    A name, the problem, its samples (positions in the Gram matrix), the segments that these are, a start. Twin
+    variables have the same samples, and the segment is named twice.
     """
 
     name: str
@@ -186,7 +187,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         solver = solvers.get(self.solver)
         many = len(machines) > 1
         # Where checking float32 values would cost more than computing float64 ones.
-        largest = max(len(machine.samples) for machine in machines)
+        largest = max(len(m.samples) // (2 if m.problem.twins else 1) for m in machines)
         rounding = max(_float32_rounding(machine.problem) for machine in machines)
         small = largest <= _SMALL or (
             largest <= _STILL_SMALL and (self.tol < 1e-4 or rounding > 10 * self.tol)

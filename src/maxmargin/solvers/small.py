@@ -217,7 +217,7 @@ class SmallMachines:
 
 def _suits(problem: Dual) -> bool:
     simple = problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.shift
-    return simple and not problem.self_scaled and problem.m <= _LARGEST and problem.plain
+    return simple and not problem.self_scaled and problem.m <= _LARGEST and (problem.plain or problem.twins)
 
 
 class _Exact(NamedTuple):
