@@ -92,7 +92,7 @@ class Batch(Solver):
         Hard is one with a tight tolerance, or one large enough for float32 that was given float64 rows.
         """
         alone = len(problems) == 1 and _WORTH_A_FINISH <= problems[0].m <= LARGEST
-        hard = stop.tol <= _TIGHT or (gram.dtype == np.float64 and problems[0].m > _USUALLY_FLOAT32)
+        hard = stop.tol <= _TIGHT or (gram.dtype == np.float64 and gram.n > _USUALLY_FLOAT32)
         if alone and hard and self.finish is not None:
             return None
         return SmallMachines.over(gram, bounds, problems, stop) if self.working_set is None else None
