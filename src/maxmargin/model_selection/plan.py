@@ -2,7 +2,8 @@
 
 The direction that pays differs between machines, see docs/notes/search.md. Multipliers of a C-SVC grow with
 C, and those at the bound move with it: one walks up. The weights of a one-class machine with squared slacks
-concentrate as C grows: one walks down.
+concentrate as C grows: one walks down. A regressor walks up in C; where each of these walks begins, it starts
+from the next wider tube.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from maxmargin.model_selection.chains import Chain
 from maxmargin.model_selection.folds import split_parameters, split_pipeline
 from maxmargin.model_selection.path import Path
 
-# Parameter along which each machine walks, and whether upwards; measured, see docs/notes/search.md.
-DIRECTIONS: dict[str, tuple[str, bool]] = {
-    "SVC": ("C", True),
-    "CrammerSingerSVC": ("C", False),
-    "L2OneClassSVM": ("C", False),
-    "NuSVC": ("nu", False),
-    "OneClassSVM": ("nu", False),
-    "AllDistancesSVC": ("nu", True),
+# Parameters along which each machine walks, and whether upwards; measured, see docs/notes/search.md. Along the
+# second walk the nodes that have no neighbour in the first.
+DIRECTIONS: dict[str, tuple[tuple[str, bool], ...]] = {
+    "SVC": (("C", True),),
+    "SVR": (("C", True), ("epsilon", False)),
+    "CrammerSingerSVC": (("C", False),),
+    "L2OneClassSVM": (("C", False),),
+    "NuSVC": (("nu", False),),
+    "NuSVR": (("nu", True), ("C", True)),
+    "OneClassSVM": (("nu", False),),
+    "AllDistancesSVC": (("nu", True),),
 }
 
 PATHS = ("auto", "up", "down", "cold")
@@ -44,18 +48,21 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
     if path == "cold":
         return [-1] * n
     _, last, prefix = split_pipeline(estimator)
-    axis, up = DIRECTIONS.get(type(last).__name__, ("", True))
-    up = up if path == "auto" else path == "up"
+    axes = DIRECTIONS.get(type(last).__name__, ())
+    if path != "auto":
+        axes = tuple((axis, path == "up") for axis, _ in axes[:1])
     parents = [-1] * n
-    chains: dict[Any, list[int]] = {}
-    for k, params in enumerate(candidates):
-        if isinstance(params.get(f"{prefix}{axis}"), Real):
-            rest = tuple(sorted((name, repr(v)) for name, v in params.items() if name != f"{prefix}{axis}"))
-            chains.setdefault(rest, []).append(k)
-    for nodes in chains.values():
-        nodes.sort(key=lambda k: float(candidates[k][f"{prefix}{axis}"]), reverse=not up)
-        for before, after in zip(nodes, nodes[1:], strict=False):
-            parents[after] = before
+    for axis, up in axes:
+        name = f"{prefix}{axis}"
+        walks: dict[Any, list[int]] = {}
+        for k, params in enumerate(candidates):
+            if parents[k] == -1 and isinstance(params.get(name), Real):
+                rest = tuple(sorted((other, repr(v)) for other, v in params.items() if other != name))
+                walks.setdefault(rest, []).append(k)
+        for nodes in walks.values():
+            nodes.sort(key=lambda k: float(candidates[k][name]), reverse=not up)  # noqa: B023  (used at once)
+            for before, after in zip(nodes, nodes[1:], strict=False):
+                parents[after] = before
     return parents
 
 
