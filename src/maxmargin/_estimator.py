@@ -81,8 +81,8 @@ _ADVICE = {
 class Machine:
     """One dual problem of an estimator.
 
-    A name, the problem, its samples (positions in the Gram matrix), the segments that these are, a start. Twin
-    variables have the same samples, and the segment is named twice.
+    A name, the problem, its samples (positions in the Gram matrix), the segments that these are, a start.
+    Twin variables have the same samples, and the segment is named twice.
     """
 
     name: str

@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 
-def twin_parts(y: ArrayLike, epsilon: float, bounds: ArrayLike) -> dict[str, Any]:
-    """Linear term, box and rows of [alpha, -alpha*]: the targets less and plus epsilon, over the same rows."""
+def twin_parts(
+    y: ArrayLike, epsilon: float, bounds: ArrayLike, rows: ArrayLike | None = None
+) -> dict[str, Any]:
+    """Linear term, box and rows of [alpha, -alpha*]: targets less and plus epsilon, over the same rows."""
     y = np.asarray(y, dtype=np.float64)
     if y.ndim != 1 or not np.isfinite(y).all():
         raise ValueError("y must be one-dimensional, with finite values.")
@@ -27,15 +29,15 @@ def twin_parts(y: ArrayLike, epsilon: float, bounds: ArrayLike) -> dict[str, Any
         "p": np.concatenate([y - epsilon, y + epsilon]),
         "lo": np.concatenate([zero, -upper]),
         "hi": np.concatenate([upper, zero]),
-        "rows": np.tile(np.arange(n), 2),
+        "rows": np.tile(np.arange(n) if rows is None else np.asarray(rows, dtype=np.intp), 2),
     }
 
 
 def tube_gap(u: Floats, g: Floats, p: Floats, noise: float) -> float:
     r"""Primal minus dual value of the machine whose hard tube is widened until it holds all residuals.
 
-    With :math:`\varepsilon'` half the range of the residuals and the b in its middle w is feasible, and the gap
-    is :math:`\|w\|^2 - \sum_i y_i u_i + \varepsilon'\sum_i |u_i|`.
+    With :math:`\varepsilon'` half the range of the residuals and the b in its middle w is feasible, and the
+    gap is :math:`\|w\|^2 - \sum_i y_i u_i + \varepsilon'\sum_i |u_i|`.
     """
     n = len(p) // 2
     residual = -g[:n] + 0.5 * (p[n:] - p[:n])  # y - K beta: g = K beta - y + epsilon

@@ -423,10 +423,10 @@ class Dual:
         return (primal - dual) / (1.0 + primal)
 
     def infeasible(self, u: Floats, g: Floats, gram: Any) -> bool:
-        """Whether there is no hard margin, or no hard tube, to working precision.
+        r"""Whether there is no hard margin, or no hard tube, to working precision.
 
-        No margin: the hulls touch. No tube: a w that holds all residuals has :math:`\\|w\\| \\ge p^\\top u /
-        \\|w(u)\\|` for every u, and this bound is beyond all measure.
+        No margin: the hulls touch. No tube: a w that holds all residuals has :math:`\|w\| \ge p^\top u /
+        \|w(u)\|` for every u, and this bound is beyond all measure.
         """
         if self.name == "epsilon_svr" and np.isinf(self.hi).all(where=self.lo == 0):
             with np.errstate(over="ignore", invalid="ignore"):
@@ -540,12 +540,16 @@ def all_distances(labels: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = Non
 
 
 def epsilon_svr(
-    y: ArrayLike, epsilon: float = 0.1, C: ArrayLike = 1.0, bounds: ArrayLike | None = None
+    y: ArrayLike,
+    epsilon: float = 0.1,
+    C: ArrayLike = 1.0,
+    bounds: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
 ) -> Dual:
     r"""Regression with the epsilon-insensitive loss; u = [alpha, -alpha*], `bounds` take the place of `C`.
 
     Minimises :math:`\tfrac12\|w\|^2 + C\sum_i \max(0, |y_i - \langle w, x_i\rangle - b| - \varepsilon)`. The
-    variables i and n + i share kernel row i, whose coefficient is their sum. With C infinite the tube is hard.
+    variables i and n + i share kernel row i, whose coefficient is their sum. Infinite C: a hard tube.
 
     Examples
     --------
@@ -554,24 +558,27 @@ def epsilon_svr(
     >>> problem.p, problem.lo, problem.hi, problem.row
     (array([0.5, 2.5, 1.5, 3.5]), array([ 0.,  0., -2., -2.]), array([2., 2., 0., 0.]), array([0, 1, 0, 1]))
     """
-    return _problem("epsilon_svr", sums=[0.0], **twin_parts(y, epsilon, C if bounds is None else bounds))
+    parts = twin_parts(y, epsilon, C if bounds is None else bounds, rows)
+    return _problem("epsilon_svr", sums=[0.0], **parts)
 
 
-def squared_epsilon_svr(y: ArrayLike, epsilon: float = 0.1, ridge: ArrayLike = 0.5) -> Dual:
+def squared_epsilon_svr(
+    y: ArrayLike, epsilon: float = 0.1, ridge: ArrayLike = 0.5, rows: ArrayLike | None = None
+) -> Dual:
     """Regression with the squared epsilon-insensitive loss; ``ridge = 1/(2C)`` for the loss C sum xi^2."""
-    parts = twin_parts(y, epsilon, np.inf)
+    parts = twin_parts(y, epsilon, np.inf, rows)
     both = np.tile(np.broadcast_to(np.asarray(ridge, dtype=np.float64), len(parts["p"]) // 2), 2)
     return _problem("squared_epsilon_svr", sums=[0.0], ridge=both, **parts)
 
 
-def nu_svr(y: ArrayLike, nu: float = 0.5, C: ArrayLike = 1.0) -> Dual:
-    r"""Regression with a tube as wide as `nu` asks for: alpha and alpha* add up to :math:`\nu\sum_i C_i/2` each.
+def nu_svr(y: ArrayLike, nu: float = 0.5, C: ArrayLike = 1.0, rows: ArrayLike | None = None) -> Dual:
+    r"""Regression with a tube as wide as `nu` asks for.
 
-    On the free variables of the two groups the gradient is -b - epsilon and -b + epsilon. `C` may be one
-    number or one bound per sample.
+    alpha and alpha* add up to :math:`\nu\sum_i C_i/2` each. On the free variables of the two groups the
+    gradient is -b - epsilon and -b + epsilon. `C` may be one number or one bound per sample.
     """
     _unit_interval(nu, "nu")
-    parts = twin_parts(y, 0.0, C)
+    parts = twin_parts(y, 0.0, C, rows)
     n = len(parts["p"]) // 2
     half = 0.5 * nu * float(parts["hi"][:n].sum())
     if not np.isfinite(half):

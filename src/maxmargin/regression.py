@@ -61,16 +61,12 @@ class BaseSVR(RegressorMixin, BaseSVM):
                 f"{', '.join(solvers.accepting(problem))}."
             )
         own, segments = np.arange(len(order)), np.array([0, len(order)])
-        machine = Machine(
-            "all", problem, np.tile(own, 2), np.zeros(2, np.intp), self._warm(problem, order)
-        )
+        machine = Machine("all", problem, np.tile(own, 2), np.zeros(2, np.intp), self._warm(problem, order))
         solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
         self._assemble(X, order, solution)
-        if self.warm_start:
-            self._box = _box(problem)
-            self._solved = (self.shape_fit_, order, solution.u.reshape(2, -1).T)
-        else:
-            self._solved = None
+        self._box = _box(problem)
+        both = solution.u.reshape(2, -1).T
+        self._solved = (self.shape_fit_, order, both) if self.warm_start else None
         self._report([solution])
         return self
 

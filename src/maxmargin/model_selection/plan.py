@@ -16,8 +16,8 @@ from maxmargin.model_selection.chains import Chain
 from maxmargin.model_selection.folds import split_parameters, split_pipeline
 from maxmargin.model_selection.path import Path
 
-# Parameters along which each machine walks, and whether upwards; measured, see docs/notes/search.md. Along the
-# second walk the nodes that have no neighbour in the first.
+# Parameters along which each machine walks, and whether upwards; measured, see docs/notes/search.md.
+# Along the second walk the nodes that have no neighbour in the first.
 DIRECTIONS: dict[str, tuple[tuple[str, bool], ...]] = {
     "SVC": (("C", True),),
     "SVR": (("C", True), ("epsilon", False)),
@@ -60,7 +60,7 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
                 rest = tuple(sorted((other, repr(v)) for other, v in params.items() if other != name))
                 walks.setdefault(rest, []).append(k)
         for nodes in walks.values():
-            nodes.sort(key=lambda k: float(candidates[k][name]), reverse=not up)  # noqa: B023  (used at once)
+            nodes.sort(key=lambda k: float(candidates[k][name]), reverse=not up)
             for before, after in zip(nodes, nodes[1:], strict=False):
                 parents[after] = before
     return parents
