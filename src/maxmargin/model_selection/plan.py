@@ -2,8 +2,8 @@
 
 The direction that pays differs between machines, see docs/notes/search.md. Multipliers of a C-SVC grow with
 C, and those at the bound move with it: one walks up. The weights of a one-class machine with squared slacks
-concentrate as C grows: one walks down. A regressor walks up in C; where each of these walks begins, it starts
-from the next wider tube.
+concentrate as C grows: one walks down. A regressor walks up in C; where C is not searched, from wide tubes to
+narrow ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from maxmargin.model_selection.folds import split_parameters, split_pipeline
 from maxmargin.model_selection.path import Path
 
 # Parameters along which each machine walks, and whether upwards; measured, see docs/notes/search.md.
-# Along the second walk the nodes that have no neighbour in the first.
+# Along the second walk the nodes that have no neighbour along the first.
 DIRECTIONS: dict[str, tuple[tuple[str, bool], ...]] = {
     "SVC": (("C", True),),
     "SVR": (("C", True), ("epsilon", False)),
@@ -55,8 +55,9 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
     for axis, up in axes:
         name = f"{prefix}{axis}"
         walks: dict[Any, list[int]] = {}
+        alone = set(range(n)) - {k for pair in enumerate(parents) if pair[1] >= 0 for k in pair}
         for k, params in enumerate(candidates):
-            if parents[k] == -1 and isinstance(params.get(name), Real):
+            if k in alone and isinstance(params.get(name), Real):
                 rest = tuple(sorted((other, repr(v)) for other, v in params.items() if other != name))
                 walks.setdefault(rest, []).append(k)
         for nodes in walks.values():
@@ -71,7 +72,7 @@ def chains_of(
 ) -> list[Chain]:
     """Chains that share a kernel matrix follow each other; `n_jobs` are to be kept busy.
 
-    All folds of a hinge `SVC` are one chain, as they start from each other, if there are enough chains.
+    All folds of an `SVC` or `SVR` are one chain, as they start from each other, if there are enough chains.
     """
     _, last, prefix = split_pipeline(estimator)
     found: dict[int, list[tuple[int, int]]] = {}
@@ -81,7 +82,7 @@ def chains_of(
         found.setdefault(root[node], []).append((node, parent))
     trees: list[Any] = [tuple(zip(*found[k], strict=True)) for k in sorted(found)]
     trees = [part for tree in trees for part in _one_preprocessing(tree, candidates, prefix)]
-    one_for_all = type(last).__name__ == "SVC" and len(trees) >= 2 * n_jobs
+    one_for_all = type(last).__name__ in ("SVC", "SVR") and len(trees) >= 2 * n_jobs
     folds = [tuple(range(n_splits))] if one_for_all else [(k,) for k in range(n_splits)]
     return [Chain(some, nodes, links) for nodes, links in trees for some in folds]
 
