@@ -397,6 +397,47 @@ def _paths(  # type: ignore[no-untyped-def]
                 out[t] = g[t] + y[t] - level
 
 
+@compiled()
+def _machine(K, diag, y, u, g, lo, hi, kink, tol, max_steps):  # type: ignore[no-untyped-def]
+    """One node: u, feasible, is changed, and g filled with its gradient; returns the pair steps."""
+    n = len(u)
+    limit = min(n, _BLOCK)
+    block, valid = np.empty((limit, limit), K.dtype), np.zeros(limit, np.bool_)
+    place, slots = np.full(n, -1), np.full(limit, -1)
+    held, ridge = np.zeros(1, np.int64), np.full(1, 1e-7 if K.itemsize == 4 else 1e-15)
+    scale = 0.0
+    for t in range(n):
+        g[t] = -y[t]
+        scale += abs(diag[t]) / n
+    scale = max(scale, 1e-30)
+    _apply(K, g, u, np.empty(n, np.int64), np.empty(n))
+    _, _, steps = _solve_node(
+        K, diag, scale, y, u, g, lo, hi, kink, tol, max_steps, block, valid, place, slots, held, ridge
+    )
+    return steps
+
+
+def solve_machine(
+    K: NDArray[Any],
+    y: Floats,
+    start: Floats,
+    lo: Floats,
+    hi: Floats,
+    epsilon: float,
+    tol: float,
+    max_steps: int,
+) -> tuple[Floats, Floats, int]:
+    """A single regressor over all rows of K, whose rows may be padded: u, its gradient K u - y, pair steps.
+
+    `start` must be feasible.
+    """
+    n = len(y)
+    u, g = start.copy(), np.zeros(K.shape[1])  # the padding of rows is added to that of g
+    diag = np.ascontiguousarray(np.diagonal(K)[:n])
+    steps = _machine(K, diag, y, u, g, lo, hi, float(epsilon), float(tol), int(max_steps))
+    return u, g[:n].copy(), int(steps)
+
+
 def solve_folds(
     K: NDArray[Any],
     y: Floats,
