@@ -404,7 +404,8 @@ def _machine(K, diag, y, u, g, lo, hi, kink, tol, max_steps):  # type: ignore[no
     limit = min(n, _BLOCK)
     block, valid = np.empty((limit, limit), K.dtype), np.zeros(limit, np.bool_)
     place, slots = np.full(n, -1), np.full(limit, -1)
-    held, ridge = np.zeros(1, np.int64), np.full(1, 1e-7 if K.itemsize == 4 else 1e-15)
+    # A ridge with which a singular matrix does not blow up rounding errors: a fit is to be repeatable.
+    held, ridge = np.zeros(1, np.int64), np.full(1, 1e-6 if K.itemsize == 4 else 1e-8)
     scale = 0.0
     for t in range(n):
         g[t] = -y[t]

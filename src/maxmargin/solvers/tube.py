@@ -54,7 +54,7 @@ class TubeMachine:
         small = 2 <= n <= _LARGEST and problem.m == 2 * n and n * n * gram.cost <= _WORTH
         if not small or not gram.holds_all or callable(gram.kernel.name):
             return None
-        if gram.kernel.name == "precomputed" and not gram.table.flags.c_contiguous:
+        if gram.kernel.name == "precomputed" and not gram.table.flags.carray:  # in C order, and writeable
             return None
         first = SmallMachines.over(gram, bounds, problems, stop) if n <= _SMALL else None
         if first is not None:
@@ -83,10 +83,9 @@ class TubeMachine:
             start = u[:n] + u[n:]
         tol = self.stop.tol
         # Half of what is allowed: the rest is for rounding.
-        with gram.threads.blas():
-            beta, g, steps = solve_machine(
-                gram.table, y, start, problem.lo[n:], problem.hi[:n], epsilon, 0.5 * tol, _PATIENCE * n
-            )
+        beta, g, steps = solve_machine(
+            gram.table, y, start, problem.lo[n:], problem.hi[:n], epsilon, 0.5 * tol, _PATIENCE * n
+        )
         u = problem.repair(np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)]))
         gradient = np.concatenate([g + epsilon, g - epsilon])
         noise = self._noise(problem, u, gradient, 0.25 * tol)
