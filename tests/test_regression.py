@@ -234,9 +234,9 @@ def test_the_gap_of_a_hard_tube_is_that_of_the_widened_machine():
 def test_a_tube_that_no_function_fits_into_is_reported_soon():
     X, y = friedman(100)
     began = time.perf_counter()
-    with pytest.warns(ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning, match="larger epsilon"):
         model = SVR(kernel="linear", C=np.inf, epsilon=0.01, max_time=20).fit(X, y)
-    assert model.status_ in ("infeasible", "stalled")
+    assert model.status_ == "infeasible"
     assert time.perf_counter() - began < 15
 
 

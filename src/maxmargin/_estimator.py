@@ -95,6 +95,7 @@ class Machine:
 class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the support vector machines."""
 
+    _advice: ClassVar[dict[Status, str]] = _ADVICE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions(set(NAMES)), callable],
         "degree": [Interval(Integral, 0, None, closed="left")],
@@ -309,7 +310,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             violation = max(s.violation for s in solutions)
             warnings.warn(
                 f"{which} ended with status {str(worst)!r} (violation {violation:.2g}, tol "
-                f"{self.tol:g}): {_ADVICE[worst]}.",
+                f"{self.tol:g}): {self._advice[worst]}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -183,8 +183,10 @@ class Dual:
         if not u.any() and not self.sums.any():
             return u
         for member, total in zip(self.members, self.sums, strict=True):
-            if total:
+            if total > 0:
                 u[member] = fill_evenly(u[member], self.hi[member], total)
+            elif total < 0:
+                u[member] = -fill_evenly(-u[member], -self.lo[member], -total)
         return self.repair(u)
 
     def repair(self, u: ArrayLike) -> Floats:
@@ -243,6 +245,9 @@ class Dual:
             delta = np.add.reduceat(delta[order], first)
             keep = None if keep is None else np.logical_or.reduceat(keep[order], first)
             rows = rows[order[first]]
+            if not delta.all():  # twins that cancel each other
+                keep = None if keep is None else keep[delta != 0]
+                rows, delta = rows[delta != 0], delta[delta != 0]
         z = np.zeros(n)
         gram.add(z, rows, delta, keep=keep)
         g[:n] += z

@@ -18,7 +18,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted
 from maxmargin import dual, solvers
 from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
 from maxmargin.dual import Dual
-from maxmargin.solvers.base import Solution
+from maxmargin.solvers.base import Solution, Status
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -26,6 +26,12 @@ Index = NDArray[np.intp]
 
 class BaseSVR(RegressorMixin, BaseSVM):
     """Regression by one machine; a subclass supplies its dual problem."""
+
+    _advice: ClassVar[dict[Status, str]] = {
+        **BaseSVM._advice,
+        Status.INFEASIBLE: "no function of this kernel fits all targets into a tube of this width; use a "
+        "finite C, a larger epsilon or another kernel",
+    }
 
     @abstractmethod
     def _problem(self, y: Floats, weight: Floats) -> Dual:
