@@ -125,7 +125,9 @@ class Dual:
     def twins(self) -> bool:
         """Whether A is 1 and both the variables i and n + i use kernel row i, as in regression."""
         n = self.m // 2
-        if self.m != 2 * n or self.coupling.shape != (1, 1) or self.coupling[0, 0] != 1.0 or self.shift:
+        if n == 0 or self.m != 2 * n or self.row[n] != self.row[0]:
+            return False
+        if self.coupling.shape != (1, 1) or self.coupling[0, 0] != 1.0 or self.shift:
             return False
         own = np.arange(n)
         return bool((self.row[:n] == own).all() and (self.row[n:] == own).all())
