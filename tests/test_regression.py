@@ -414,3 +414,30 @@ def test_the_course_of_the_run_is_kept():
     model = SVR(C=10.0).fit(X, y)
     assert len(model.trace_) == 1 and model.trace_[0][-1].violation <= 1e-3
     assert model.n_kernel_calls_ > 0
+
+
+def test_a_callback_sees_checkpoints_and_can_end_the_run():
+    pytest.importorskip("sklearn.callback")
+
+    class Counter:
+        max_propagation_depth = None
+        ends = 0
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context):
+            self.ends += context.task_name == "checkpoint"
+            return self.ends >= 2
+
+    X, y = friedman(3000)
+    counter = Counter()
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = SVR(C=100.0).set_callbacks(counter).fit(X, y)
+    assert model.status_ == "interrupted" and counter.ends == 2
