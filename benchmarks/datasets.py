@@ -49,6 +49,8 @@ def load(name: str, rows: int | None = None, *, raw: bool = False) -> Data:
         data = Data(X, y, X, y)
     elif name.startswith("synthetic"):
         data = synthetic(rows or 4000)
+    elif name in REGRESSION:
+        data = REGRESSION[name](rows or 4000)
     else:
         data = _from_folder(name, raw)
     return data if rows is None else data._replace(X=data.X[:rows], y=data.y[:rows])
@@ -86,6 +88,56 @@ def covtype_like(n: int, seed: int = 0) -> Data:
     return Data(X[:n], y[:n], X[n:], y[n:])
 
 
+def diabetes(n: int) -> Data:
+    """All 442 rows of scikit-learn's diabetes data; features and targets standardised."""
+    X, y = datasets.load_diabetes(return_X_y=True)
+    return _standardised(X, y, len(y))
+
+
+def friedman1(n: int, seed: int = 0) -> Data:
+    """Friedman's first problem with noise 1; features and targets standardised."""
+    X, y = datasets.make_friedman1(n + 2000, noise=1.0, random_state=seed)
+    return _standardised(X, y, n)
+
+
+def california_like(n: int, seed: int = 0) -> Data:
+    """Eight features of the kind of the California housing data, and prices that are cut off at 5.
+
+    Incomes, ages, rooms, bedrooms, inhabitants of a block and of a household, all but the ages skewed; two
+    clusters of latitudes and longitudes. Prices grow with the income, more so near two centres on the coast;
+    their noise is a factor.
+    """
+    rng = np.random.default_rng(seed)
+    total = n + 2000
+    income = rng.gamma(3.5, 1.1, total)
+    age = np.clip(rng.normal(28, 12, total), 1, 52)
+    rooms = rng.lognormal(1.65, 0.25, total) + 0.2 * income
+    bedrooms = 1 + rng.lognormal(-3, 0.7, total)
+    people = rng.lognormal(7, 0.7, total)
+    household = 1 + rng.lognormal(0.6, 0.35, total)
+    south = rng.random(total) < 0.58
+    latitude = np.where(south, rng.normal(33.9, 0.6, total), rng.normal(37.8, 0.8, total))
+    longitude = np.where(south, rng.normal(-118.0, 0.6, total), rng.normal(-121.8, 0.7, total))
+    first = np.exp(-((longitude + 118.3) ** 2 + (latitude - 34.0) ** 2) / 0.3)
+    second = np.exp(-((longitude + 122.3) ** 2 + (latitude - 37.7) ** 2) / 0.25)
+    price = 0.45 * income + (0.9 * first + 1.08 * second) * (0.4 + 0.15 * income)
+    price += 0.01 * age - 0.15 * np.log(people / 1000) - 0.35 * np.log(household) + 0.2 * np.log(rooms)
+    price += 0.1 * np.sin(2 * longitude + latitude)
+    y = np.minimum(price * np.exp(rng.normal(0, 0.2, total)), 5.0)
+    X = np.column_stack([income, age, rooms, bedrooms, people, household, latitude, longitude])
+    return _standardised(X, y, n)
+
+
+def _standardised(X: Any, y: Any, n: int) -> Data:
+    """The first n rows and the others (the same ones, if there are none); targets standardised too."""
+    X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
+    return Data(X[:n], y[:n], X[n:], y[n:]) if n < len(y) else Data(X, y, X, y)
+
+
+# Data whose targets are numbers.
+REGRESSION = {"diabetes": diabetes, "friedman1": friedman1, "california-like": california_like}
+
+
 def whole(name: str, *, raw: bool = False) -> tuple[Any, Any]:
     """All rows of a data set, standardised unless `raw`, with labels -1 and +1; for cross-validation."""
     if name in ("breast_cancer", "synthetic"):
@@ -121,7 +173,7 @@ def available(name: str) -> bool:
     try:
         _path(name)
     except MissingData:
-        return name in ("digits", "breast_cancer") or name.startswith("synthetic")
+        return name in ("digits", "breast_cancer", *REGRESSION) or name.startswith("synthetic")
     return True
 
 

@@ -6,8 +6,10 @@
 
 Every machine runs in a process of its own: memory touched first, compiled and loaded by a fit on small
 data of the same kind, then timed (best of --repeat, more often where a fit takes milliseconds; once only
-if it takes over a minute). All have the same threads, tolerance and cache. With --only the results of
-other problems are kept from an earlier run; the machines of one problem are always timed in one run.
+if it takes over a minute). All have the same threads, tolerance and cache. SVC for classes, SVR for numbers
+(epsilon 0.1, targets standardised; C and gamma as a small search on 4,000 rows finds them). With --only the
+results of other problems are kept from an earlier run; the machines of one problem are always timed in one
+run.
 
 The solutions are judged here, alike for all, in float64: dual objective, KKT violation, support vectors.
 "limit" is the time of computing the kernel rows of the support vectors once, K[SV, all], by matrix product
@@ -24,14 +26,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from itertools import combinations
+from importlib import import_module
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from datasets import MissingData, load
+from datasets import REGRESSION, MissingData, load
 from report import RESULTS, geometric_mean, write
 
 # name: (data set, rows, C, gamma)
@@ -48,29 +51,29 @@ PROBLEMS: dict[str, tuple[str, int | None, float, float]] = {
     "satimage": ("satimage", None, 16.0, 1.0),
     "digits": ("digits", None, 10.0, 0.01),
     "breast_cancer": ("breast_cancer", None, 1.0, 1 / 30),
+    "california-like": ("california-like", 20_000, 10.0, 0.02),
+    "friedman1": ("friedman1", 10_000, 10.0, 0.05),
+    "diabetes": ("diabetes", None, 1.0, 0.02),
 }
 QUICK: dict[str, tuple[str, int | None, float, float]] = {
     "synthetic": ("synthetic", 4000, 10.0, 0.02),
     "digits": PROBLEMS["digits"],
     "breast_cancer": PROBLEMS["breast_cancer"],
+    "friedman1 2,000": ("friedman1", 2000, 10.0, 0.05),
+    "diabetes": PROBLEMS["diabetes"],
 }
 MACHINES = ("scikit-learn", "intelex", "maxmargin")
-TOL, CACHE_MB = 1e-3, 2000
+TOL, CACHE_MB, EPSILON = 1e-3, 2000, 0.1
 
 
-def machine(name: str, threads: int) -> Any:
+def machine(name: str, threads: int, regression: bool = False) -> Any:
     """The estimator class behind a name, as a function of its parameters."""
-    if name == "scikit-learn":
-        from sklearn.svm import SVC
-
-        return SVC
-    if name == "intelex":
-        from sklearnex.svm import SVC as IntelSVC
-
-        return IntelSVC
-    from maxmargin import SVC as OurSVC
-
-    return lambda **kw: OurSVC(n_jobs=threads, **kw)
+    modules = {"scikit-learn": "sklearn.svm", "intelex": "sklearnex.svm", "maxmargin": "maxmargin"}
+    kind = getattr(import_module(modules[name]), "SVR" if regression else "SVC")
+    own: dict[str, Any] = {"n_jobs": threads} if name == "maxmargin" else {}
+    if regression:
+        own["epsilon"] = EPSILON
+    return lambda **kw: kind(**own, **kw)
 
 
 def memory(reset: bool = False) -> float:
@@ -92,7 +95,7 @@ def child(args: argparse.Namespace) -> None:
     data = load(problem, rows)
     if args.dense:
         data = data._replace(X=data.X.toarray(), X_test=data.X_test.toarray())
-    make = machine(args.machine, args.threads)
+    make = machine(args.machine, args.threads, problem in REGRESSION)
     kind = {"C": C, "gamma": gamma, "tol": TOL, "cache_size": CACHE_MB}
     test = data.X_test[:10_000]
     warm = np.random.default_rng(0).permutation(data.X.shape[0])[:1500]
@@ -128,8 +131,23 @@ def child(args: argparse.Namespace) -> None:
         support=model.support_,
         coef=coef.toarray() if hasattr(coef, "toarray") else coef,
         intercept=model.intercept_,
-        score=float(np.mean(model.predict(test) == data.y_test[:10_000])),
+        score=float(model.score(test, data.y_test[:10_000])),
     )
+
+
+def judge_regression(data: Any, C: float, gamma: float, result: Any) -> tuple[float, float]:
+    """Dual objective and KKT violation of a regressor, in float64."""
+    from maxmargin import dual
+    from maxmargin.gram import Gram
+
+    coef = np.zeros(len(data.y))
+    coef[result["support"].astype(np.intp)] = result["coef"][0]
+    problem = dual.epsilon_svr(data.y, EPSILON, C)
+    u = np.clip(np.concatenate([np.maximum(coef, 0), np.minimum(coef, 0)]), problem.lo, problem.hi)
+    gram = Gram(data.X, gamma=gamma, dtype="float64", cache_bytes=0)
+    with gram.threads:
+        g = problem.gradient(u, gram)
+    return problem.objective(u, g), problem.violation(u, g)
 
 
 def judge(data: Any, C: float, gamma: float, result: Any) -> tuple[float, float]:
@@ -218,13 +236,14 @@ def run(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
         if result is None:
             continue
         one = measured(name, who, 1, args.repeat) if who == "maxmargin" and args.threads > 1 else None
-        objective, violation = judge(data, C, gamma, result)
+        regression = source in REGRESSION
+        objective, violation = (judge_regression if regression else judge)(data, C, gamma, result)
         found.append(
             {
                 "problem": name,
                 "machine": who,
                 "n": int(data.X.shape[0]),
-                "classes": len(np.unique(data.y)),
+                "classes": 0 if regression else len(np.unique(data.y)),
                 "C": C,
                 "fit_s": float(result["fit"]),
                 "fit_1_s": None if one is None else float(one["fit"]),
@@ -327,8 +346,9 @@ def summary(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]
             }
         )
     notes = []
-    for other in MACHINES:
-        pairs = [(r, ours[r["problem"]]) for r in rows if r["machine"] == other and r["problem"] in ours]
+    kinds = {"": [r for r in rows if r["classes"]], " regression": [r for r in rows if not r["classes"]]}
+    for other, (kind, some) in product(MACHINES, kinds.items()):
+        pairs = [(r, ours[r["problem"]]) for r in some if r["machine"] == other and r["problem"] in ours]
         if other == "maxmargin" or not pairs:
             continue
         fit = [r["fit_s"] / m["fit_s"] for r, m in pairs]
@@ -336,7 +356,7 @@ def summary(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]
         predict = [r["predict_s"] / m["predict_s"] for r, m in pairs]
         single = max(m["one_row_ms"] / r["one_row_ms"] for r, m in pairs)
         notes.append(
-            f"fit, {other} / maxmargin, geometric mean: {geometric_mean(fit):.1f} (least {min(fit):.2f}"
+            f"fit{kind}, {other} / maxmargin, geometric mean: {geometric_mean(fit):.1f} (least {min(fit):.2f}"
             + (f", n >= 20,000: {geometric_mean(large):.1f}" if large else "")
             + f"); predict: {geometric_mean(predict):.1f} (least {min(predict):.2f}); "
             + f"one row: at worst {single:.2f} of its latency"

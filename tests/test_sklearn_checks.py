@@ -7,11 +7,13 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from maxmargin import (
     SVC,
+    SVR,
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
     L2OneClassSVM,
     NuSVC,
+    NuSVR,
     OneClassSVM,
 )
 
@@ -28,6 +30,11 @@ ESTIMATORS = [
     OneClassSVM(),
     L2OneClassSVM(),
     L2OneClassSVM(C=1000.0, solver="maxminover", tol=1e-2),
+    SVR(),
+    SVR(kernel="precomputed"),
+    SVR(loss="squared_epsilon_insensitive"),
+    SVR(kernel="linear", solver="smo"),
+    NuSVR(),
 ]
 
 
@@ -61,6 +68,18 @@ def test_weights_equal_repetition_where_gamma_does_not_depend_on_the_weights(los
     estimator = SVC(gamma=0.3, tol=1e-10, loss=loss)
     check_sample_weight_equivalence_on_dense_data("SVC", estimator)
     check_sample_weight_equivalence_on_sparse_data("SVC", estimator)
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_weights_equal_repetition_in_regression(loss):
+    from sklearn.utils.estimator_checks import (
+        check_sample_weight_equivalence_on_dense_data,
+        check_sample_weight_equivalence_on_sparse_data,
+    )
+
+    estimator = SVR(gamma=0.3, tol=1e-10, loss=loss)
+    check_sample_weight_equivalence_on_dense_data("SVR", estimator)
+    check_sample_weight_equivalence_on_sparse_data("SVR", estimator)
 
 
 def test_check_estimator_reports_nothing_unexpected():

@@ -11,15 +11,18 @@ from maxmargin.crammer_singer import CrammerSingerSVC
 from maxmargin.incremental import IncrementalSVC
 from maxmargin.one_class import OneClassSVM
 from maxmargin.one_class_l2 import L2OneClassSVM
+from maxmargin.regression import SVR, NuSVR
 from maxmargin.svc import SVC, NuSVC
 
 __all__ = [
     "SVC",
+    "SVR",
     "AllDistancesSVC",
     "CrammerSingerSVC",
     "IncrementalSVC",
     "L2OneClassSVM",
     "NuSVC",
+    "NuSVR",
     "OneClassSVM",
     "UnscaledDataWarning",
 ]

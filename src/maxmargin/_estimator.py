@@ -87,6 +87,7 @@ class Machine:
     """One dual problem of an estimator.
 
     A name, the problem, its samples (positions in the Gram matrix), the segments that these are, a start.
+    Twin variables have the same samples, and the segment is named twice.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Machine:
 class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the support vector machines."""
 
+    _advice: ClassVar[dict[Status, str]] = _ADVICE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions(set(NAMES)), callable],
         "degree": [Interval(Integral, 0, None, closed="left")],
@@ -193,7 +195,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         solver = solvers.get(self.solver)
         many = len(machines) > 1
         # Where checking float32 values would cost more than computing float64 ones.
-        largest = max(len(machine.samples) for machine in machines)
+        largest = max(len(m.samples) // (2 if m.problem.twins else 1) for m in machines)
         rounding = max(_float32_rounding(machine.problem) for machine in machines)
         small = largest <= _SMALL or (
             largest <= _STILL_SMALL and (self.tol < 1e-4 or rounding > 10 * self.tol)
@@ -315,7 +317,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             violation = max(s.violation for s in solutions)
             warnings.warn(
                 f"{which} ended with status {str(worst)!r} (violation {violation:.2g}, tol "
-                f"{self.tol:g}): {_ADVICE[worst]}.",
+                f"{self.tol:g}): {self._advice[worst]}.",
                 ConvergenceWarning,
                 stacklevel=5,  # past the wrappers of fit
             )

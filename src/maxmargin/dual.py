@@ -22,6 +22,9 @@ constructor                  A                  p                      box      
 `one_class`                  1                  0                      [0, 1/(nu n)]       all, sum 1
 `one_class_l2`               1                  0                      [0, ∞)              all, sum 1
 `all_distances`              K-1 / -1           0                      [0, mu]             per class, sum 1
+`epsilon_svr`                1                  y - eps, y + eps       [0, C], [-C, 0]     all, sum 0
+`squared_epsilon_svr`        1                  y - eps, y + eps       [0, ∞), (-∞, 0]     all, sum 0
+`nu_svr`                     1                  y, y                   [0, C], [-C, 0]     halves, sum ±s
 ===========================  =================  =====================  ==================  ==================
 
 **The gap.** Linearise the kernel part at u and keep the separable part exact. With
@@ -31,7 +34,7 @@ constructor                  A                  p                      box      
 
 and the largest value of the right side over v is the gap: a sum of one-dimensional concave
 problems joined by one multiplier per group. For `c_svc` it equals primal minus dual value with the
-best possible bias.
+best possible bias. What it is for machines without slacks: `Dual.gap`.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._group import best_multiplier, edge, fill_evenly, peak, quantile, shift_sum
 from maxmargin._lazy import lazy
+from maxmargin._tube import tube_gap, twin_parts
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -118,6 +122,17 @@ class Dual:
         return bool((self.row == np.arange(self.m)).all())
 
     @lazy
+    def twins(self) -> bool:
+        """Whether A is 1 and both the variables i and n + i use kernel row i, as in regression."""
+        n = self.m // 2
+        if n == 0 or self.m != 2 * n or self.row[n] != self.row[0]:
+            return False
+        if self.coupling.shape != (1, 1) or self.coupling[0, 0] != 1.0 or self.shift:
+            return False
+        own = np.arange(n)
+        return bool((self.row[:n] == own).all() and (self.row[n:] == own).all())
+
+    @lazy
     def boxed(self) -> bool:
         """Whether all bounds are finite and there is no ridge."""
         return bool(not self.ridge.any() and np.isfinite(self.lo).all() and np.isfinite(self.hi).all())
@@ -170,8 +185,10 @@ class Dual:
         if not u.any() and not self.sums.any():
             return u
         for member, total in zip(self.members, self.sums, strict=True):
-            if total:
+            if total > 0:
                 u[member] = fill_evenly(u[member], self.hi[member], total)
+            elif total < 0:
+                u[member] = -fill_evenly(-u[member], -self.lo[member], -total)
         return self.repair(u)
 
     def repair(self, u: ArrayLike) -> Floats:
@@ -210,6 +227,8 @@ class Dual:
             gram.add(g, idx, delta, keep=keep)
             if self.shift:
                 g += self.shift * delta.sum()
+        elif self.twins and 2 * gram.n == self.m:
+            self._add_twins(g, idx, delta, gram, keep)
         elif self.signs is not None:
             self._add(g, self.signs, self.row[idx], self.signs[idx] * delta, gram)
         else:
@@ -217,6 +236,24 @@ class Dual:
                 of = self.label[idx] == c
                 self._add(g, self.coupling[self.label, c], self.row[idx[of]], delta[of], gram)
         g[idx] += self.ridge[idx] * delta
+
+    def _add_twins(self, g: Floats, idx: Index, delta: Floats, gram: Any, keep: Any) -> None:
+        """One product with the kernel serves both halves; where both twins move, it is with their sum."""
+        n = gram.n
+        rows = np.where(idx < n, idx, idx - n)
+        order = np.argsort(rows, kind="stable")
+        first = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        if len(first) < len(rows):
+            delta = np.add.reduceat(delta[order], first)
+            keep = None if keep is None else np.logical_or.reduceat(keep[order], first)
+            rows = rows[order[first]]
+            if not delta.all():  # twins that cancel each other
+                keep = None if keep is None else keep[delta != 0]
+                rows, delta = rows[delta != 0], delta[delta != 0]
+        z = np.zeros(n)
+        gram.add(z, rows, delta, keep=keep)
+        g[:n] += z
+        g[n:] += z
 
     def _add(self, g: Floats, factor: Floats, rows: Index, coef: Floats, gram: Any) -> None:
         z = np.zeros(gram.n)
@@ -323,6 +360,10 @@ class Dual:
         """An upper bound of f(u) - min f.
 
         `noise` bounds the error of every gradient entry; what it can amount to is added.
+
+        Without slacks w need not be feasible, and min f is not what a finite number bounds. A hard margin is
+        rescaled until all margins are 1. A hard tube is widened until it holds all residuals, with the best
+        b: the bound is that of the machine with this tube, of which w is a feasible point.
         """
         c = self.ridge * u - g  # p - h
         total = float(u @ (0.5 * self.ridge * u - c))  # h'u + r u^2/2 - p'u, see the module's text
@@ -359,6 +400,8 @@ class Dual:
         """The gap without slack: w must be rescaled until every margin is at least 1."""
         if self.n_groups != 1 or self.ridge.any() or self.sums[0] != 0:
             return float("inf")
+        if self.name == "epsilon_svr":
+            return tube_gap(u, g, self.p, noise)
         score = g + self.p
         positive = self.p > 0
         if positive.all() or not positive.any():
@@ -387,7 +430,15 @@ class Dual:
         return (primal - dual) / (1.0 + primal)
 
     def infeasible(self, u: Floats, g: Floats, gram: Any) -> bool:
-        """Whether the hulls touch to working precision: there is no margin to rescale to 1."""
+        r"""Whether there is no hard margin, or no hard tube, to working precision.
+
+        No margin: the hulls touch. No tube: a w that holds all residuals has :math:`\|w\| \ge p^\top u /
+        \|w(u)\|` for every u, and this bound is beyond all measure.
+        """
+        if self.name == "epsilon_svr" and np.isinf(self.hi).all(where=self.lo == 0):
+            with np.errstate(over="ignore", invalid="ignore"):
+                norm = np.sqrt(max(self.square(u, g), 0.0) * float(np.max(np.abs(gram.diag), initial=0.0)))
+                return bool(self.p @ u > 1e8 * float(np.max(np.abs(self.p))) * norm)
         if not self.self_scaled or (self.ridge > 0).all():  # slacks always leave a margin
             return False
         return self.square(u, g) <= 1e-12 * float(np.max(np.abs(gram.diag), initial=0.0))
@@ -493,6 +544,53 @@ def all_distances(labels: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = Non
         scale=1.0 / float(np.median(mu)),
         rows=rows,
     )
+
+
+def epsilon_svr(
+    y: ArrayLike,
+    epsilon: float = 0.1,
+    C: ArrayLike = 1.0,
+    bounds: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
+) -> Dual:
+    r"""Regression with the epsilon-insensitive loss; u = [alpha, -alpha*], `bounds` take the place of `C`.
+
+    Minimises :math:`\tfrac12\|w\|^2 + C\sum_i \max(0, |y_i - \langle w, x_i\rangle - b| - \varepsilon)`. The
+    variables i and n + i share kernel row i, whose coefficient is their sum. Infinite C: a hard tube.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> problem = dual.epsilon_svr([1.0, 3.0], epsilon=0.5, C=2.0)
+    >>> problem.p, problem.lo, problem.hi, problem.row
+    (array([0.5, 2.5, 1.5, 3.5]), array([ 0.,  0., -2., -2.]), array([2., 2., 0., 0.]), array([0, 1, 0, 1]))
+    """
+    parts = twin_parts(y, epsilon, C if bounds is None else bounds, rows)
+    return _problem("epsilon_svr", sums=[0.0], **parts)
+
+
+def squared_epsilon_svr(
+    y: ArrayLike, epsilon: float = 0.1, ridge: ArrayLike = 0.5, rows: ArrayLike | None = None
+) -> Dual:
+    """Regression with the squared epsilon-insensitive loss; ``ridge = 1/(2C)`` for the loss C sum xi^2."""
+    parts = twin_parts(y, epsilon, np.inf, rows)
+    both = np.tile(np.broadcast_to(np.asarray(ridge, dtype=np.float64), len(parts["p"]) // 2), 2)
+    return _problem("squared_epsilon_svr", sums=[0.0], ridge=both, **parts)
+
+
+def nu_svr(y: ArrayLike, nu: float = 0.5, C: ArrayLike = 1.0, rows: ArrayLike | None = None) -> Dual:
+    r"""Regression with a tube as wide as `nu` asks for.
+
+    alpha and alpha* add up to :math:`\nu\sum_i C_i/2` each. On the free variables of the two groups the
+    gradient is -b - epsilon and -b + epsilon. `C` may be one number or one bound per sample.
+    """
+    _unit_interval(nu, "nu")
+    parts = twin_parts(y, 0.0, C, rows)
+    n = len(parts["p"]) // 2
+    half = 0.5 * nu * float(parts["hi"][:n].sum())
+    if not np.isfinite(half):
+        raise ValueError("C must be finite: without bounds nu says nothing about the width of the tube.")
+    return _problem("nu_svr", sums=[half, -half], group=np.repeat([0, 1], n), **parts)
 
 
 def crammer_singer(labels: ArrayLike, C: ArrayLike, rows: ArrayLike | None = None) -> Dual:

@@ -4,10 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_classification
+from sklearn.datasets import make_classification, make_friedman1
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
 from sklearn.svm import SVC
 
+from maxmargin import SVR
 from maxmargin.kernels import Kernel
 from maxmargin.model_selection.c_path import solve_c_path, solve_folds
 from maxmargin.model_selection.shared import SharedKernels
@@ -200,3 +201,31 @@ def test_Cs_must_ascend(data, Cs):
     X, y, train = data
     with pytest.raises(ValueError, match="ascending"):
         solve_c_path(KERNELS["rbf"](X), y, train, Cs)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_paths_of_regressors_on_folds_are_those_of_fits_one_by_one(epsilon, dtype):
+    X, y = make_friedman1(160, noise=1.0, random_state=0)
+    y = (y - y.mean()) / y.std()
+    rng = np.random.default_rng(0)
+    K, weight = rbf_kernel(X, gamma=0.5).astype(dtype), rng.uniform(0.3, 2.0, 160)
+    masks = np.array([np.arange(160) % 3 != k for k in range(3)])
+    Cs, tol = np.logspace(-2, 3, 6), 1e-7 if dtype == np.float64 else 1e-3
+    for mask, path in zip(
+        masks, solve_folds(K, y, masks, Cs, tol=tol, weight=weight, epsilon=epsilon), strict=True
+    ):
+        assert path.solved.all()
+        for C, u, values in zip(Cs, path.u, path.decision, strict=True):
+            assert not u[~mask].any() and (np.abs(u) <= C * weight).all()
+            own = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=tol)
+            own.fit(K[np.ix_(mask, mask)], y[mask], weight[mask])
+            np.testing.assert_allclose(values, own.predict(K[:, mask]), atol=5 * tol)
+
+
+def test_a_regressor_without_multipliers_at_the_bound_is_the_same_for_every_larger_c():
+    X, y = make_friedman1(60, noise=0.0, random_state=0)
+    K = rbf_kernel(X, gamma=2.0)
+    path = solve_folds(K, y / 5, np.ones((1, 60), bool), [1e3, 1e4], epsilon=0.5)[0]
+    assert path.steps[1] == 0
+    np.testing.assert_array_equal(path.u[0], path.u[1])

@@ -3,7 +3,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, CrammerSingerSVC, NuSVC
+from maxmargin import SVC, SVR, CrammerSingerSVC, NuSVC
 from maxmargin.model_selection.plan import chains_of, parents_of
 
 GRID = list(ParameterGrid({"C": [10.0, 0.1, 1.0], "gamma": [0.5, 2.0]}))
@@ -23,6 +23,13 @@ def test_other_machines_walk_as_was_measured_best():
     grid = list(ParameterGrid({"nu": [0.1, 0.2, 0.3]}))
     assert parents_of(NuSVC(), grid, "auto") == [1, 2, -1]
     assert parents_of(NuSVC(), grid, "up") == [-1, 0, 1]
+
+
+def test_a_regressor_walks_up_in_c_and_where_c_is_fixed_to_narrower_tubes():
+    grid = list(ParameterGrid({"C": [1.0, 2.0], "epsilon": [0.1, 0.2]}))
+    for node, parent in enumerate(parents_of(SVR(), grid, "auto")):
+        assert parent == -1 if grid[node]["C"] == 1.0 else grid[parent] == {**grid[node], "C": 1.0}
+    assert parents_of(SVR(), [{"epsilon": e} for e in (0.1, 0.2, 0.3)], "auto") == [1, 2, -1]
 
 
 def test_without_a_parameter_to_walk_along_every_node_starts_anew():

@@ -185,8 +185,12 @@ def _restore_sum(d, below, above):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def newton(K, u, g, lo, hi, members, scale, ridge):  # type: ignore[no-untyped-def]
-    """A Newton step on some variables; returns whether there was one, and the ridge."""
+def newton(K, u, g, lo, hi, kink, middle, members, scale, ridge):  # type: ignore[no-untyped-def]
+    """A Newton step on some variables; returns whether there was one, and the ridge.
+
+    With a kink at zero a variable stays on its side of it; one at zero goes to the side to which `middle`,
+    the gradient of the free ones, lets it.
+    """
     size = len(members)
     A = np.empty((size, size), K.dtype)
     gradient, below, above, d = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
@@ -195,7 +199,10 @@ def newton(K, u, g, lo, hi, members, scale, ridge):  # type: ignore[no-untyped-d
         row, line = K[k], A[i]
         for j in range(size):
             line[j] = row[members[j]]
-        gradient[i], below[i], above[i] = g[k], lo[k] - u[k], hi[k] - u[k]
+        rising = u[k] > 0 or (u[k] == 0 and g[k] < middle)
+        gradient[i] = g[k] + (kink if rising else -kink)
+        below[i] = (0.0 if kink > 0 and rising else lo[k]) - u[k]
+        above[i] = (0.0 if kink > 0 and not rising else hi[k]) - u[k]
     R, found = _factor(A, ridge)
     if found < 0:
         return False, ridge
@@ -207,6 +214,11 @@ def newton(K, u, g, lo, hi, members, scale, ridge):  # type: ignore[no-untyped-d
     for i in range(size):
         k = members[i]
         d[i] *= length
-        u[k] = lo[k] if d[i] <= below[i] else (hi[k] if d[i] >= above[i] else u[k] + d[i])
+        if d[i] <= below[i]:
+            u[k] = 0.0 if kink > 0 and below[i] == -u[k] else lo[k]
+        elif d[i] >= above[i]:
+            u[k] = 0.0 if kink > 0 and above[i] == -u[k] else hi[k]
+        else:
+            u[k] += d[i]
     add_rows(g, K, members, d, 0, K.shape[1])
     return True, found

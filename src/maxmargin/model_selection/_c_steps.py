@@ -22,12 +22,15 @@ def _fetch(K, slots, block, valid, size, i):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up, down, tau):  # type: ignore[no-untyped-def]
+def pair_steps(  # type: ignore[no-untyped-def]
+    K, slots, Q, valid, diag, size, u, lo, hi, g, kink, tol, max_steps, up, down, tau
+):
     """Second-order SMO on Q[:size, :size], changing u; returns the number of steps.
 
     up / down hold the gradient, or +-big where the variable cannot rise / fall. The index of a maximum
     rides in the low mantissa bits of its value, so that each step is two vectorised passes, by chunks of
-    2**INDEX_BITS. Rows of Q that are not yet valid are fetched from K when they are asked for.
+    2**INDEX_BITS. Rows of Q that are not yet valid are fetched from K when they are asked for. A `kink` adds
+    kink * |u| to the objective: up and down differ by twice that at u = 0, and no step goes past it.
     """
     big = g.dtype.type(BIG)
     zero, two = g.dtype.type(0.0), g.dtype.type(2.0)
@@ -35,8 +38,8 @@ def pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up,
     low, high = big, -big
     i = 0
     for t in range(size):
-        up[t] = g[t] if u[t] < hi[t] else big
-        down[t] = g[t] if u[t] > lo[t] else -big
+        up[t] = g[t] + (kink if u[t] >= 0 else -kink) if u[t] < hi[t] else big
+        down[t] = g[t] + (kink if u[t] > 0 else -kink) if u[t] > lo[t] else -big
         high = max(high, down[t])
         if up[t] < low:
             low = up[t]
@@ -65,18 +68,22 @@ def pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up,
         g_j = down[j]
         curvature = np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j])
         curvature = max(curvature, np.float64(tau))
-        room_i, room_j = hi[i] - u[i], u[j] - lo[j]
-        d = min(np.float64(g_j - low) / curvature, min(room_i, room_j))
         before_i, before_j = u[i], u[j]
-        u[i] = hi[i] if d == room_i else u[i] + d
-        u[j] = lo[j] if d == room_j else u[j] - d
+        end_i = hi[i] if kink == zero or u[i] >= 0 else 0.0
+        end_j = lo[j] if kink == zero or u[j] <= 0 else 0.0
+        room_i, room_j = end_i - u[i], u[j] - end_j
+        d = min(np.float64(g_j - low) / curvature, min(room_i, room_j))
+        u[i] = end_i if d == room_i else u[i] + d
+        u[j] = end_j if d == room_j else u[j] - d
         if i == j or (u[i] == before_i and u[j] == before_j):
             break  # the pair cannot move in this precision
         steps += 1
-        up[i] = low if u[i] < hi[i] else big
-        down[i] = low if u[i] > lo[i] else -big
-        up[j] = g_j if u[j] < hi[j] else big
-        down[j] = g_j if u[j] > lo[j] else -big
+        low -= kink if before_i >= 0 else -kink
+        g_j -= kink if before_j > 0 else -kink
+        up[i] = low + (kink if u[i] >= 0 else -kink) if u[i] < hi[i] else big
+        down[i] = low + (kink if u[i] > 0 else -kink) if u[i] > lo[i] else -big
+        up[j] = g_j + (kink if u[j] >= 0 else -kink) if u[j] < hi[j] else big
+        down[j] = g_j + (kink if u[j] > 0 else -kink) if u[j] > lo[j] else -big
         step = g.dtype.type(d)
         reference = high
         high, best = -big, zero
@@ -108,7 +115,7 @@ def pair_steps(K, slots, Q, valid, diag, size, u, lo, hi, g, tol, max_steps, up,
 
 
 @compiled()
-def select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-def]
+def select(u, g, lo, hi, kink, low, high, most, members):  # type: ignore[no-untyped-def]
     """The free variables and the worst violators at a bound, at most about `most`; returns their number.
 
     Among too many violators a histogram of the violations finds the worst, on either side apart.
@@ -120,18 +127,20 @@ def select(u, g, lo, hi, low, high, most, members):  # type: ignore[no-untyped-d
     size = 0
     for t in range(n):
         rises, falls = u[t] < hi[t], u[t] > lo[t]
+        up = g[t] + (kink if u[t] >= 0 else -kink)
+        down = g[t] + (kink if u[t] > 0 else -kink)
         code[t] = -1
-        if rises and falls:
+        if rises and falls and (kink == 0 or u[t] != 0):
             code[t] = 0
             if size < most:
                 members[size] = t
                 size += 1
-        elif rises and g[t] < high:
-            b = min(int((g[t] - low) * scale), bins - 1)
+        elif rises and up < high and (not falls or high - up >= down - low):
+            b = min(int((up - low) * scale), bins - 1)
             counts[0, b] += 1
             code[t] = 1 + b
-        elif falls and g[t] > low:
-            b = min(int((high - g[t]) * scale), bins - 1)
+        elif falls and down > low:
+            b = min(int((high - down) * scale), bins - 1)
             counts[1, b] += 1
             code[t] = 1 + bins + b
     room = min(most - size, _FEWEST_VIOLATORS + size // 2)

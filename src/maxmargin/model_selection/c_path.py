@@ -19,6 +19,11 @@ Where a node of the grid starts:
 From there two kinds of steps, until the largest violation of the optimality conditions is small enough:
 pair steps (second-order SMO) on a gathered block of K, and Newton steps on the free variables with the
 violators that are to become free, in which variables beyond their bounds are put there.
+
+**Regression** is the same problem with targets y, :math:`|u_i| \le C w_i` and :math:`\varepsilon\sum_i|u_i|`
+added to the objective: a kink at zero, where the gradient of rising and that of falling differ by
+:math:`2\varepsilon`. Steps end at the kink as at a bound. With :math:`u = \alpha - \alpha^*` these are the
+pair steps on the twin variables of `maxmargin.dual.epsilon_svr`, on half the places.
 """
 
 from __future__ import annotations
@@ -76,27 +81,31 @@ class PathResult(NamedTuple):
 
 
 @compiled(fastmath=REORDER)
-def _survey(u, g, lo, hi):  # type: ignore[no-untyped-def]
-    """Extremes of the gradient, and sum and number of the free ones."""
+def _survey(u, g, lo, hi, kink):  # type: ignore[no-untyped-def]
+    """Extremes of the gradient, and sum and number of the free ones; at a kink nothing is free."""
     low, high, total, free = BIG, -BIG, 0.0, 0
     for t in range(len(u)):
         rises, falls = u[t] < hi[t], u[t] > lo[t]
-        low = fmin(low, g[t] if rises else BIG)
-        high = fmax(high, g[t] if falls else -BIG)
-        total += g[t] if rises and falls else 0.0
-        free += 1 if rises and falls else 0
+        up = g[t] + (kink if u[t] >= 0 else -kink)
+        low = fmin(low, up if rises else BIG)
+        high = fmax(high, g[t] + (kink if u[t] > 0 else -kink) if falls else -BIG)
+        inside = rises and falls and (kink == 0 or u[t] != 0)
+        total += up if inside else 0.0
+        free += 1 if inside else 0
     return low, high, total, free
 
 
 @compiled()
 def _snap(u, lo, hi):  # type: ignore[no-untyped-def]
-    """Put what rounding has left beside a bound on it: it must not pass for free, and set the offset."""
+    """Put what rounding has left beside a bound, or zero, on it: it must not pass for free, and set b."""
     for t in range(len(u)):
         near = 1e-13 * (hi[t] - lo[t])
         if hi[t] - u[t] <= near:
             u[t] = hi[t]
         elif u[t] - lo[t] <= near:
             u[t] = lo[t]
+        elif abs(u[t]) <= near:
+            u[t] = 0.0
 
 
 @compiled()
@@ -147,7 +156,7 @@ def _step_cost(size):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _movable(u, g, lo, hi, middle, slack, free, members):  # type: ignore[no-untyped-def]
+def _movable(u, g, lo, hi, kink, middle, slack, free, members):  # type: ignore[no-untyped-def]
     """The free variables and a few violators that a Newton step is to make free; 0 where it is too early.
 
     Where it is still open for many variables whether they are free, a large matrix is not worth its while;
@@ -158,7 +167,10 @@ def _movable(u, g, lo, hi, middle, slack, free, members):  # type: ignore[no-unt
         size = 0
         for t in range(len(u)):
             rises, falls = u[t] < hi[t], u[t] > lo[t]
-            if (rises and (falls or g[t] < middle - slack)) or (falls and g[t] > middle + slack):
+            up = g[t] + (kink if u[t] >= 0 else -kink)
+            down = g[t] + (kink if u[t] > 0 else -kink)
+            free_one = rises and falls and (kink == 0 or u[t] != 0)
+            if free_one or (rises and up < middle - slack) or (falls and down > middle + slack):
                 members[size] = t
                 size += 1
         if size <= most:
@@ -169,7 +181,7 @@ def _movable(u, g, lo, hi, middle, slack, free, members):  # type: ignore[no-unt
 
 @compiled()
 def _solve_node(  # type: ignore[no-untyped-def]
-    K, diag, scale, y, u, g, lo, hi, tol, budget, block, valid, place, slots, held, ridge
+    K, diag, scale, y, u, g, lo, hi, kink, tol, budget, block, valid, place, slots, held, ridge
 ):
     """Bring (u, g) to a violation of at most tol; returns offset, violation and the number of pair steps.
 
@@ -188,7 +200,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
     last = np.inf
     _snap(u, lo, hi)
     for _ in range(_ROUNDS):
-        low, high, total, free = _survey(u, g, lo, hi)
+        low, high, total, free = _survey(u, g, lo, hi, kink)
         if steps >= budget or stalled > 3:
             break
         if high - low <= tol:
@@ -207,16 +219,16 @@ def _solve_node(  # type: ignore[no-untyped-def]
         middle = total / free if free > 0 else 0.5 * (low + high)
         if want_newton:
             want_newton = False
-            size = _movable(u, g, lo, hi, middle, 0.25 * tol, free, members)
+            size = _movable(u, g, lo, hi, kink, middle, 0.25 * tol, free, members)
             if size > 0:
-                done, ridge[0] = newton(K, u, g, lo, hi, members[:size], scale, ridge[0])
+                done, ridge[0] = newton(K, u, g, lo, hi, kink, middle, members[:size], scale, ridge[0])
                 spent = 0.0
                 if done:
                     want_newton = high - low < 0.7 * last
                     last = high - low
                     continue
         last = high - low
-        wanted = select(u, g, lo, hi, low, high, len(slots), members) if free < 0.9 * _BLOCK else n
+        wanted = select(u, g, lo, hi, kink, low, high, len(slots), members) if free < 0.9 * _BLOCK else n
         direct = wanted > 0.65 * n
         size = n if direct else gather(K, block, valid, place, slots, held[0], members, wanted)
         if not direct:
@@ -240,6 +252,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
             lo_w,
             hi_w,
             g_w,
+            K.dtype.type(kink),
             inner,
             most,
             up,
@@ -255,12 +268,12 @@ def _solve_node(  # type: ignore[no-untyped-def]
                 change[count], moved[count] = x[i] - x0[i], t
                 count += 1
                 u[t] = x[i]
-            free += x[i] > lo_w[i] and x[i] < hi_w[i]
+            free += x[i] > lo_w[i] and x[i] < hi_w[i] and (kink == 0 or x[i] != 0)
         add_rows(g, K, moved[:count], change[:count], 0, n)
         stalled = stalled + 1 if count == 0 else 0
         want_newton = count == 0 or spent > 0.3 * _newton_cost(free, n)
     _snap(u, lo, hi)
-    low, high, total, free = _survey(u, g, lo, hi)
+    low, high, total, free = _survey(u, g, lo, hi, kink)
     if low >= BIG or high <= -BIG:  # one class only: nothing can move
         return (low if low < BIG else (high if high > -BIG else 0.0)), 0.0, steps
     return (total / free if free > 0 else 0.5 * (low + high)), high - low, steps
@@ -280,15 +293,19 @@ def _count(u, C, weight):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _start_from(  # type: ignore[no-untyped-def]
-    K, y, u, g, lo, hi, train, before, train_before, scores, level, change, rows, coef
+    K, y, u, g, lo, hi, epsilon, train, before, train_before, scores, level, change, rows, coef
 ):
     """Start (u, g) from another fold's solution `before` at the same C, with its decision values `scores`."""
     for t in range(len(u)):
         g[t] = scores[t] + level - y[t]
         u[t] = before[t]
         if train[t] != train_before[t]:
-            inside = train[t] and y[t] * scores[t] < 1
-            u[t] = lo[t] + hi[t] if inside else 0.0  # one of the two is zero
+            if epsilon >= 0:
+                residual = y[t] - scores[t]
+                u[t] = hi[t] if residual > epsilon else (lo[t] if residual < -epsilon else 0.0)
+            else:
+                inside = train[t] and y[t] * scores[t] < 1
+                u[t] = lo[t] + hi[t] if inside else 0.0  # one of the two is zero
         change[t] = u[t] - before[t]
     if _balance(u, g, lo, hi, level, change):
         _apply(K, g, change, rows, coef)
@@ -299,10 +316,15 @@ def _start_from(  # type: ignore[no-untyped-def]
 
 @compiled()
 def _paths(  # type: ignore[no-untyped-def]
-    K, diag, y, trains, Cs, weight, tol, max_steps, start, decision, us, offset, violation, steps, solved
-):
-    """All C of all folds, one after the other. `start` is that of the first fold at the least C."""
+    K, diag, y, epsilon, trains, Cs, weight, tol, max_steps, start,
+    decision, us, offset, violation, steps, solved,
+):  # fmt: skip
+    """All C of all folds, one after the other. `start` is that of the first fold at the least C.
+
+    A negative `epsilon` stands for classification.
+    """
     n = len(y)
+    kink = max(epsilon, 0.0)
     limit = min(n, _BLOCK)
     block, valid = np.empty((limit, limit), K.dtype), np.zeros(limit, np.bool_)
     place, slots = np.full(n, -1), np.full(limit, -1)
@@ -328,8 +350,8 @@ def _paths(  # type: ignore[no-untyped-def]
             ratio = C / Cs[c - 1] if c > 0 else 1.0
             for t in range(n):
                 at_hi, at_lo = u[t] == hi[t], u[t] == lo[t]
-                hi[t] = C * weight[t] if train[t] and y[t] > 0 else 0.0
-                lo[t] = -C * weight[t] if train[t] and y[t] < 0 else 0.0
+                hi[t] = C * weight[t] if train[t] and (y[t] > 0 or epsilon >= 0) else 0.0
+                lo[t] = -C * weight[t] if train[t] and (y[t] < 0 or epsilon >= 0) else 0.0
                 if scaled:
                     g[t] = ratio * (g[t] + y[t]) - y[t]
                     u[t] = hi[t] if at_hi else (lo[t] if at_lo else ratio * u[t])
@@ -341,6 +363,7 @@ def _paths(  # type: ignore[no-untyped-def]
                     g,
                     lo,
                     hi,
+                    epsilon,
                     train,
                     us[f - 1, c],
                     trains[f - 1],
@@ -362,8 +385,9 @@ def _paths(  # type: ignore[no-untyped-def]
                 offset[f, c], violation[f, c], steps[f, c] = offset[f, c - 1], violation[f, c - 1], 0
             else:
                 offset[f, c], violation[f, c], steps[f, c] = _solve_node(
-                    K, diag, scale, y, u, g, lo, hi, tol, budget, block, valid, place, slots, held, ridge
-                )
+                    K, diag, scale, y, u, g, lo, hi, kink, tol, budget, block, valid, place, slots, held,
+                    ridge,
+                )  # fmt: skip
                 budget -= steps[f, c]
             solved[f, c] = violation[f, c] <= tol
             level = offset[f, c]
@@ -371,6 +395,48 @@ def _paths(  # type: ignore[no-untyped-def]
             for t in range(n):
                 out_u[t] = u[t]
                 out[t] = g[t] + y[t] - level
+
+
+@compiled()
+def _machine(K, diag, y, u, g, lo, hi, kink, tol, max_steps):  # type: ignore[no-untyped-def]
+    """One node: u, feasible, is changed, and g filled with its gradient; returns the pair steps."""
+    n = len(u)
+    limit = min(n, _BLOCK)
+    block, valid = np.empty((limit, limit), K.dtype), np.zeros(limit, np.bool_)
+    place, slots = np.full(n, -1), np.full(limit, -1)
+    # A ridge with which a singular matrix does not blow up rounding errors: a fit is to be repeatable.
+    held, ridge = np.zeros(1, np.int64), np.full(1, 1e-6 if K.itemsize == 4 else 1e-8)
+    scale = 0.0
+    for t in range(n):
+        g[t] = -y[t]
+        scale += abs(diag[t]) / n
+    scale = max(scale, 1e-30)
+    _apply(K, g, u, np.empty(n, np.int64), np.empty(n))
+    _, _, steps = _solve_node(
+        K, diag, scale, y, u, g, lo, hi, kink, tol, max_steps, block, valid, place, slots, held, ridge
+    )
+    return steps
+
+
+def solve_machine(
+    K: NDArray[Any],
+    y: Floats,
+    start: Floats,
+    lo: Floats,
+    hi: Floats,
+    epsilon: float,
+    tol: float,
+    max_steps: int,
+) -> tuple[Floats, Floats, int]:
+    """A single regressor over all rows of K, whose rows may be padded: u, its gradient K u - y, pair steps.
+
+    `start` must be feasible.
+    """
+    n = len(y)
+    u, g = start.copy(), np.zeros(K.shape[1])  # the padding of rows is added to that of g
+    diag = np.ascontiguousarray(np.diagonal(K)[:n])
+    steps = _machine(K, diag, y, u, g, lo, hi, float(epsilon), float(tol), int(max_steps))
+    return u, g[:n].copy(), int(steps)
 
 
 def solve_folds(
@@ -383,11 +449,13 @@ def solve_folds(
     weight: Floats | None = None,
     warm: Floats | None = None,
     max_steps: int = 10_000_000,
+    epsilon: float | None = None,
 ) -> list[PathResult]:
     """Solve a path of C for each of several folds, each with what the one before has found.
 
     The parameters are those of `solve_c_path`, but for `trains`, whose rows are the masks of the folds, and
-    `max_steps`, which holds for each fold. `warm` is the start of the first.
+    `max_steps`, which holds for each fold. `warm` is the start of the first. With `epsilon` the machines are
+    regressors and y their targets.
     """
     if K.dtype not in (np.float32, np.float64) or not K.flags.c_contiguous or K.shape != (len(y), len(y)):
         raise ValueError("K must be a square matrix of float32 or float64 in C order, one row per label")
@@ -404,8 +472,8 @@ def solve_folds(
     start = np.zeros(n) if warm is None else np.ascontiguousarray(warm, dtype=np.float64)
     labels = np.ascontiguousarray(y, dtype=np.float64)
     _paths(
-        K, K.diagonal().copy(), labels, masks, path, factors, float(tol), max_steps, start,
-        decision, us, offset, violation, steps, solved,
+        K, K.diagonal().copy(), labels, -1.0 if epsilon is None else float(epsilon), masks, path, factors,
+        float(tol), max_steps, start, decision, us, offset, violation, steps, solved,
     )  # fmt: skip
     return [PathResult(*one) for one in zip(decision, us, offset, violation, steps, solved, strict=True)]
 

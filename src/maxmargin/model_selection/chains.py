@@ -1,7 +1,7 @@
 """Train the nodes of a chain, each from the solution of its parent, and score them.
 
-A chain is the unit of parallel work: whatever starts from another node's solution does so inside a chain. A
-hinge `SVC` whose C grows along the chain is trained by one compiled call per pair of classes
+A chain is the unit of parallel work: whatever starts from another node's solution does so inside a chain. An
+`SVR`, or each pair of classes of a hinge `SVC`, is trained by one compiled call where C grows along the chain
 (`maxmargin.model_selection.c_path`); every other estimator by its own `fit` on the shared kernel matrix; what
 neither can take, scikit-learn's own way.
 """
@@ -29,7 +29,14 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from maxmargin._estimator import BaseSVM
 from maxmargin.model_selection.folds import Fold, Folds, split_parameters, split_pipeline
-from maxmargin.model_selection.scoring import FoldModel, is_accuracy, share
+from maxmargin.model_selection.scoring import (
+    FoldModel,
+    is_accuracy,
+    regression_measure,
+    regression_scores,
+    share,
+)
+from maxmargin.regression import SVR, _targets
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -37,6 +44,8 @@ Result = dict[str, Any]
 _TROUBLE = (ArithmeticError, AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
 # Largest tolerance at which float32 matrices are not good enough.
 _FINE = 1e-4
+# Tolerance, relative to the largest target, below which they are not either.
+_FINE_FOR_TARGETS = 1e-5
 
 
 @dataclass(frozen=True)
@@ -131,15 +140,20 @@ class _Nodes:
         self.first = self.estimators[chain.nodes[0]]
         self.first._validate_params()
         self.quick = is_accuracy(task.scorers, last) and not task.score_params
+        self.regression = type(last) is SVR
+        self.measure = None
+        if self.regression and not task.score_params:
+            self.measure = regression_measure(task.scorers, last)
         self.c_path = self._is_c_path(task, chain)
 
     def _is_c_path(self, task: Task, chain: Chain) -> bool:
-        """Whether it is a hinge `SVC` in which nothing but C changes, upwards."""
+        """Whether it is a hinge `SVC`, or an `SVR`, in which nothing but C changes, upwards."""
         from maxmargin.svc import SVC
 
         first = self.first
-        plain = type(first) is SVC and first.loss == "hinge" and first.solver in ("auto", "batch")
-        if not plain or first.probability not in ("deprecated", False):
+        hinge = type(first) is SVC and first.loss == "hinge" and first.probability in ("deprecated", False)
+        tube = self.regression and first.loss == "epsilon_insensitive"
+        if not (hinge or tube) or first.solver not in ("auto", "batch"):
             return False
         if first.max_iter != -1 or first.max_time is not None:
             return False
@@ -164,8 +178,11 @@ class _Run:
         self._parts: tuple[Any, Any, Any] | None = None
         self.labels = None if y is None else np.asarray(_safe_indexing(y, self.split[0]))
         self.test_labels = None if y is None else np.asarray(_safe_indexing(y, self.split[1]))
+        least = _FINE
+        if nodes.regression:
+            least = max(least, _FINE_FOR_TARGETS * float(np.max(np.abs(_targets(self.labels)), initial=0.0)))
         self.fold = folds_of(task).get(
-            X, y, fold, self.split, nodes.before, np.float32 if nodes.first.tol >= _FINE else np.float64,
+            X, y, fold, self.split, nodes.before, np.float32 if nodes.first.tol >= least else np.float64,
             callable(nodes.first.kernel),
         )  # fmt: skip
 
@@ -176,7 +193,43 @@ class _Run:
             raise NotImplementedError("other parameters of fit")
         return None if weight is None else np.asarray(weight, dtype=np.float64)[self.split[0]]
 
-    # -- hinge SVC along C, see `_c_paths` -------------------------------------------------------
+    # -- hinge SVC, or SVR, along C, see `_c_paths` ------------------------------------------------
+
+    def training_targets(self) -> tuple[Index, Floats, Floats]:
+        """Rows of the matrix that train, their targets and factors of C."""
+        assert self.labels is not None
+        if self.labels.ndim != 1:
+            raise NotImplementedError("targets in a column")
+        weight = np.ones(len(self.fold.train)) if self.weight is None else self.weight
+        kept = np.flatnonzero(weight > 0)
+        if not len(kept):
+            raise ValueError("no row with a positive weight")
+        return self.fold.train[kept], _targets(self.labels)[kept], weight[kept]
+
+    def scored_targets(self, values: Floats, trained: float) -> list[Result]:
+        """Results from `values`: for every C and row of the matrix a prediction."""
+        began = time.perf_counter()
+        halves = [(self.fold.test, self.test_labels), (self.fold.train, self.labels)]
+        halves = halves[: 1 + self.task.return_train_score]
+        if self.nodes.measure is not None:
+            quick = [
+                regression_scores(self.nodes.measure, values[:, rows], _targets(targets))
+                for rows, targets in halves
+            ]
+            known = [part for part in quick if part is not None]
+            if len(known) == len(halves):
+                scored = (time.perf_counter() - began) / len(values)
+                return [
+                    self._result([float(part[c]) for part in known], trained, scored)
+                    for c in range(len(values))
+                ]
+        out = []
+        for value, node in zip(values, self.chain.nodes, strict=True):
+            began = time.perf_counter()
+            methods = [{"predict": lambda rows=rows, value=value: value[rows]} for rows, _ in halves]
+            scores = self._score_by(self.nodes.estimators[node], methods, {}, node)
+            out.append(self._result(scores, trained, time.perf_counter() - began))
+        return out
 
     def training_rows(self) -> tuple[Index, Index, Floats, Any]:
         """Rows of the matrix that train, their classes and factors of C, and the labels."""
@@ -352,13 +405,14 @@ def _methods(model: Any) -> list[str]:
 
 
 def _c_paths(runs: list[_Run]) -> list[list[Result]] | None:
-    """Results of hinge SVCs along C on folds of one matrix; None if that is not what they are."""
+    """Results of hinge SVCs, or SVRs, along C on folds of one matrix; None if that is not what they are."""
     nodes = runs[0].nodes
     if not nodes.c_path or any(run.fold.kernels is None for run in runs):
         return None
     began = time.perf_counter()
     first = runs[0]
-    check_classification_targets(first.y)
+    if not nodes.regression:
+        check_classification_targets(first.y)
     kernels = [run.fold.kernel_of(nodes.first, run.weight) for run in runs]
     together = all(
         r.fold.kernels is first.fold.kernels and k == kernels[0] for r, k in zip(runs, kernels, strict=True)
@@ -368,6 +422,10 @@ def _c_paths(runs: list[_Run]) -> list[list[Result]] | None:
     assert first.fold.kernels is not None
     K = first.fold.kernels.matrix(kernels[0])
     Cs = np.array([nodes.estimators[node].C for node in first.chain.nodes], dtype=np.float64)
+    if nodes.regression:
+        predictions = _tube_values(K, runs, Cs)
+        trained = (time.perf_counter() - began) / (len(runs) * len(Cs))
+        return [run.scored_targets(part, trained) for run, part in zip(runs, predictions, strict=True)]
     parts = [run.training_rows() for run in runs]
     groups: dict[Any, list[int]] = {}
     for k, (*_, classes) in enumerate(parts):
@@ -378,6 +436,22 @@ def _c_paths(runs: list[_Run]) -> list[list[Result]] | None:
         values.update(zip(members, of_folds, strict=True))
     trained = (time.perf_counter() - began) / (len(runs) * len(Cs))
     return [run.scored_path(values[k], parts[k][3], trained) for k, run in enumerate(runs)]
+
+
+def _tube_values(K: Any, runs: list[_Run], Cs: Floats) -> list[Floats]:
+    """For each fold the predictions (n_C, n) of an SVR for all rows of K."""
+    from maxmargin.model_selection.c_path import solve_folds  # compiled: not at import
+
+    first = runs[0].nodes.first
+    n = len(K)
+    masks, y, weight = np.zeros((len(runs), n), np.bool_), np.zeros(n), np.ones(n)
+    for mask, run in zip(masks, runs, strict=True):
+        rows, targets, factors = run.training_targets()
+        mask[rows], y[rows], weight[rows] = True, targets, factors
+    found = solve_folds(K, y, masks, Cs, tol=float(first.tol), weight=weight, epsilon=float(first.epsilon))
+    if not all(path.solved.all() for path in found):
+        raise RuntimeError("not solved within the engine's budget")
+    return [path.decision for path in found]
 
 
 def _pair_values(K: Any, parts: list[Any], Cs: Floats, tol: float) -> list[Floats]:

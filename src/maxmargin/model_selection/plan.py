@@ -2,7 +2,8 @@
 
 The direction that pays differs between machines, see docs/search.md. Multipliers of a C-SVC grow with
 C, and those at the bound move with it: one walks up. The weights of a one-class machine with squared slacks
-concentrate as C grows: one walks down.
+concentrate as C grows: one walks down. A regressor walks up in C; where C is not searched, from wide tubes to
+narrow ones.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from maxmargin.model_selection.chains import Chain
 from maxmargin.model_selection.folds import split_parameters, split_pipeline
 from maxmargin.model_selection.path import Path
 
-# Parameter along which each machine walks, and whether upwards; measured, see docs/search.md.
-DIRECTIONS: dict[str, tuple[str, bool]] = {
-    "SVC": ("C", True),
-    "CrammerSingerSVC": ("C", False),
-    "L2OneClassSVM": ("C", False),
-    "NuSVC": ("nu", False),
-    "OneClassSVM": ("nu", False),
-    "AllDistancesSVC": ("nu", True),
+# Parameters along which each machine walks, and whether upwards; measured, see docs/search.md.
+# Along the second walk the nodes that have no neighbour along the first.
+DIRECTIONS: dict[str, tuple[tuple[str, bool], ...]] = {
+    "SVC": (("C", True),),
+    "SVR": (("C", True), ("epsilon", False)),
+    "CrammerSingerSVC": (("C", False),),
+    "L2OneClassSVM": (("C", False),),
+    "NuSVC": (("nu", False),),
+    "NuSVR": (("nu", True), ("C", True)),
+    "OneClassSVM": (("nu", False),),
+    "AllDistancesSVC": (("nu", True),),
 }
 
 PATHS = ("auto", "up", "down", "cold")
@@ -44,18 +48,22 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
     if path == "cold":
         return [-1] * n
     _, last, prefix = split_pipeline(estimator)
-    axis, up = DIRECTIONS.get(type(last).__name__, ("", True))
-    up = up if path == "auto" else path == "up"
+    axes = DIRECTIONS.get(type(last).__name__, ())
+    if path != "auto":
+        axes = tuple((axis, path == "up") for axis, _ in axes[:1])
     parents = [-1] * n
-    chains: dict[Any, list[int]] = {}
-    for k, params in enumerate(candidates):
-        if isinstance(params.get(f"{prefix}{axis}"), Real):
-            rest = tuple(sorted((name, repr(v)) for name, v in params.items() if name != f"{prefix}{axis}"))
-            chains.setdefault(rest, []).append(k)
-    for nodes in chains.values():
-        nodes.sort(key=lambda k: float(candidates[k][f"{prefix}{axis}"]), reverse=not up)
-        for before, after in zip(nodes, nodes[1:], strict=False):
-            parents[after] = before
+    for axis, up in axes:
+        name = f"{prefix}{axis}"
+        walks: dict[Any, list[int]] = {}
+        alone = set(range(n)) - {k for pair in enumerate(parents) if pair[1] >= 0 for k in pair}
+        for k, params in enumerate(candidates):
+            if k in alone and isinstance(params.get(name), Real):
+                rest = tuple(sorted((other, repr(v)) for other, v in params.items() if other != name))
+                walks.setdefault(rest, []).append(k)
+        for nodes in walks.values():
+            nodes.sort(key=lambda k: float(candidates[k][name]), reverse=not up)
+            for before, after in zip(nodes, nodes[1:], strict=False):
+                parents[after] = before
     return parents
 
 
@@ -64,7 +72,7 @@ def chains_of(
 ) -> list[Chain]:
     """Chains that share a kernel matrix follow each other; `n_jobs` are to be kept busy.
 
-    All folds of a hinge `SVC` are one chain, as they start from each other, if there are enough chains.
+    All folds of an `SVC` or `SVR` are one chain, as they start from each other, if there are enough chains.
     """
     _, last, prefix = split_pipeline(estimator)
     found: dict[int, list[tuple[int, int]]] = {}
@@ -74,7 +82,7 @@ def chains_of(
         found.setdefault(root[node], []).append((node, parent))
     trees: list[Any] = [tuple(zip(*found[k], strict=True)) for k in sorted(found)]
     trees = [part for tree in trees for part in _one_preprocessing(tree, candidates, prefix)]
-    one_for_all = type(last).__name__ == "SVC" and len(trees) >= 2 * n_jobs
+    one_for_all = type(last).__name__ in ("SVC", "SVR") and len(trees) >= 2 * n_jobs
     folds = [tuple(range(n_splits))] if one_for_all else [(k,) for k in range(n_splits)]
     return [Chain(some, nodes, links) for nodes, links in trees for some in folds]
 

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
 from sklearn.utils import get_tags
 
 _METHODS = ("predict", "decision_function", "score_samples")
@@ -89,6 +90,27 @@ def is_accuracy(scorer: Any, estimator: Any) -> bool:
         and not scorer._kwargs
         and scorer._sign == 1
     )
+
+
+def regression_measure(scorer: Any, estimator: Any) -> str | None:
+    """Which of "r2" and "mse" a scorer of one metric is, without weights; None if it is another."""
+    kind = type(scorer).__name__
+    if kind == "_PassthroughScorer":
+        return "r2" if getattr(type(estimator), "score", None) is RegressorMixin.score else None
+    if kind != "_Scorer" or scorer._kwargs:
+        return None
+    if scorer._score_func is r2_score and scorer._sign == 1:
+        return "r2"
+    return "mse" if scorer._score_func is mean_squared_error and scorer._sign == -1 else None
+
+
+def regression_scores(measure: str, values: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any] | None:
+    """The scores of several predictions, one per row; None where R^2 is not defined."""
+    squares = np.square(values - targets).sum(axis=1)
+    if measure == "mse":
+        return -squares / len(targets)
+    spread = float(np.square(targets - targets.mean()).sum())
+    return 1.0 - squares / spread if spread > 0 and len(targets) > 1 else None
 
 
 def share(right: Any) -> float:

@@ -19,6 +19,7 @@ from maxmargin.solvers.base import Solver, State, Stop
 from maxmargin.solvers.finish import FaceFinish, NewtonFinish
 from maxmargin.solvers.focus import Focus
 from maxmargin.solvers.small import SmallMachines
+from maxmargin.solvers.tube import TubeMachine
 from maxmargin.solvers.working_set import CRAWL, LARGEST, WorkingSet
 
 # A whole problem is finished this often at most, from this size on and at tolerances below this.
@@ -86,13 +87,17 @@ class Batch(Solver):
 
     def small_machines(
         self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop
-    ) -> SmallMachines | None:
+    ) -> SmallMachines | TubeMachine | None:
         """Small machines, each in one compiled call; a single one that is hard is better finished.
 
         Hard is one with a tight tolerance, or one large enough for float32 that was given float64 rows.
         """
+        if self.finish in ("auto", "newton") and self.working_set is None:
+            tube = TubeMachine.over(gram, bounds, problems, stop)
+            if tube is not None:
+                return tube
         alone = len(problems) == 1 and _WORTH_A_FINISH <= problems[0].m <= LARGEST
-        hard = stop.tol <= _TIGHT or (gram.dtype == np.float64 and problems[0].m > _USUALLY_FLOAT32)
+        hard = stop.tol <= _TIGHT or (gram.dtype == np.float64 and gram.n > _USUALLY_FLOAT32)
         if alone and hard and self.finish is not None:
             return None
         return SmallMachines.over(gram, bounds, problems, stop) if self.working_set is None else None

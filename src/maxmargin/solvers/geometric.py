@@ -60,10 +60,10 @@ class GeometricSVM(Solver):
         return f"{type(self).__name__}(restarts={self.restarts})"
 
     def accepts(self, problem: Dual) -> bool:
-        """The squared-hinge dual: one sum of zero, and variables with one bound, at zero."""
+        """The squared-hinge dual: one sum of zero, and variables with one bound, at zero; no twins."""
         one = problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.self_scaled
         half = (np.isinf(problem.hi) & (problem.lo == 0)) | (np.isinf(problem.lo) & (problem.hi == 0))
-        return one and not problem.sums.any() and bool(half.all())
+        return one and not problem.sums.any() and bool(half.all()) and not problem.twins
 
     def begin(self, state: State) -> None:
         """The closest pairs, in order; the first plane."""

@@ -103,6 +103,7 @@ class SmallMachines:
 
     def __init__(self, gram: Any, rows: SharedRows, stop: Stop) -> None:
         self.gram, self.rows, self.stop = gram, rows, stop
+        self.patience = _PATIENCE
         self._exact = _Exact.of(gram)
         self._rounding = gram.kernel.error(gram.points, np.dtype(np.float64), gram.diag)
         self._own = threading.local()
@@ -139,7 +140,7 @@ class SmallMachines:
         float32 = dtype == np.float32
         tol = max(self.stop.tol, ROUGH) if float32 else self.stop.tol
         steps_for = (
-            max(1000, _PATIENCE * problem.m), dtype.type(1e30 if float32 else 1e300),
+            max(1000, self.patience * problem.m), dtype.type(1e30 if float32 else 1e300),
             dtype.type(1e-6 if float32 else 1e-12), self._buffers(problem.m, len(touched)),
         )  # fmt: skip
         _solve(
@@ -217,7 +218,7 @@ class SmallMachines:
 
 def _suits(problem: Dual) -> bool:
     simple = problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.shift
-    return simple and not problem.self_scaled and problem.m <= _LARGEST and problem.plain
+    return simple and not problem.self_scaled and problem.m <= _LARGEST and (problem.plain or problem.twins)
 
 
 class _Exact(NamedTuple):

@@ -1,0 +1,49 @@
+"""What the duals of regression are made of: twin variables, and the certificate of a hard tube."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def twin_parts(
+    y: ArrayLike, epsilon: float, bounds: ArrayLike, rows: ArrayLike | None = None
+) -> dict[str, Any]:
+    """Linear term, box and rows of [alpha, -alpha*]: targets less and plus epsilon, over the same rows."""
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim != 1 or not np.isfinite(y).all():
+        raise ValueError("y must be one-dimensional, with finite values.")
+    if not (epsilon >= 0 and np.isfinite(epsilon)):
+        raise ValueError(f"epsilon must be finite and non-negative, got {epsilon!r}.")
+    n = len(y)
+    upper = np.empty(n)
+    upper[:] = bounds
+    if not (upper >= 0).all():
+        raise ValueError("C and sample bounds must be non-negative numbers.")
+    zero = np.zeros(n)
+    return {
+        "p": np.concatenate([y - epsilon, y + epsilon]),
+        "lo": np.concatenate([zero, -upper]),
+        "hi": np.concatenate([upper, zero]),
+        "rows": np.tile(np.arange(n) if rows is None else np.asarray(rows, dtype=np.intp), 2),
+    }
+
+
+def tube_gap(u: Floats, g: Floats, p: Floats, noise: float) -> float:
+    r"""Primal minus dual value of the machine whose hard tube is widened until it holds all residuals.
+
+    With :math:`\varepsilon'` half the range of the residuals and the b in its middle w is feasible, and the
+    gap is :math:`\|w\|^2 - \sum_i y_i u_i + \varepsilon'\sum_i |u_i|`.
+    """
+    n = len(p) // 2
+    residual = -g[:n] + 0.5 * (p[n:] - p[:n])  # y - K beta: g = K beta - y + epsilon
+    y = 0.5 * (p[:n] + p[n:])
+    width = 0.5 * float(residual.max() - residual.min()) + noise
+    size = float(np.abs(u).sum())
+    beta = u[:n] + u[n:]
+    square = float(beta @ (y - residual)) + noise * float(np.abs(beta).sum())
+    return max(0.0, square - float(y @ beta) + width * size)
