@@ -11,17 +11,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_regressor
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from maxmargin import (
     SVC,
+    SVR,
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
     L2OneClassSVM,
     NuSVC,
+    NuSVR,
     OneClassSVM,
 )
 from maxmargin.persistence import ModelFileError, load, load_libsvm, save, save_libsvm
@@ -53,8 +56,14 @@ def models() -> dict[str, Any]:
         "CrammerSingerSVC": CrammerSingerSVC().fit(X, words.astype(object)),
         "IncrementalSVC": IncrementalSVC().fit(X, two),
         "IncrementalSVC sparse": IncrementalSVC(kernel="linear").fit(sparse, two),
+        "SVR": SVR(**options, epsilon=0.2).fit(X[:, :3], X[:, 3]),
+        "SVR squared": SVR(kernel="linear", loss="squared_epsilon_insensitive").fit(sparse, X[:, 3]),
+        "SVR precomputed": SVR(kernel="precomputed").fit(X @ X.T, X[:, 3]),
+        "NuSVR": NuSVR(**options, nu=0.3).fit(X[:, :3].astype(np.float32), X[:, 3]),
+        "NuSVR sparse": NuSVR(kernel="poly", degree=2).fit(sparse, X[:, 3]),
         "pipeline": make_pipeline(StandardScaler(), SVC(**options)).fit(X, y),
         "pipeline 2": make_pipeline(MinMaxScaler(clip=True), MaxAbsScaler(), OneClassSVM()).fit(X),
+        "pipeline 3": make_pipeline(StandardScaler(), SVR()).fit(X[:, :3], X[:, 3]),
     }
     out["SVC votes"] = SVC(**options).fit(X, y)
     out["SVC votes"]._vote_order = np.array([2, 0, 1])  # as of a LIBSVM file with these labels
@@ -113,7 +122,8 @@ def damage(data: bytes, rng: Rng, others: list[bytes]) -> bytes:
 
 NASTY: list[Any] = [
     None, True, False, -1, 0, 1, 2, 3, 5, 2**31, 2**40, 2**62, -(2**63), 0.5, -0.0, 1e-308, 1e308, "", "x",
-    "inf", "precomputed", "linear", "rbf", "f8", "i4", "SVC", "OneClassSVM", "StandardScaler", "\x00", "é",
+    "inf", "precomputed", "linear", "rbf", "f8", "i4", "SVC", "SVR", "OneClassSVM", "StandardScaler", "\x00",
+    "é",
     [], [[]], [0], {}, {"float": "inf"}, {"float": "nan"}, {"dict": [[0, 1]]}, {"tuple": [0, 1]},
     {"float": []}, {"dict": [[0]]}, [1, 2, 3],
 ]  # fmt: skip
@@ -230,7 +240,8 @@ def resealed(data: bytes, rng: Rng, others: list[bytes]) -> bytes:
 NASTY_WORDS = [
     b"nan", b"inf", b"-1", b"0", b"1e999", b"1e308", b"99999999999", b"2147483647", b"2147483648", b"1_0",
     b":", b"1:", b":1", b"0:1", b"1:1", b"-1:1", b"2147483647:1", b"SV", b"rbf", b"precomputed", b"c_svc",
-    b"one_class", b"nr_class", b"\xff\xfe", b"\x00", b"9" * 5000, b"0x10", b"\xd9\xa1", b"",
+    b"one_class", b"epsilon_svr", b"nu_svr", b"nr_class", b"\xff\xfe", b"\x00", b"9" * 5000, b"0x10",
+    b"\xd9\xa1", b"",
 ]  # fmt: skip
 
 
@@ -300,13 +311,17 @@ def outcome(form: str, data: bytes) -> str:
         return "refuses to predict"  # a combination that may be fitted, but not used
     with np.errstate(all="ignore"):
         try:
-            model.decision_function(X)
             labels = model.predict(X)
+            if not is_regressor(machine):
+                model.decision_function(X)
         except ValueError as error:
             # Numbers that a scaler made too large are refused by scikit-learn's check of the input.
             if "infinity" in str(error) and hasattr(model, "steps"):
                 return "refuses to predict"
             raise
-    known = getattr(machine, "classes_", [-1, 1])
-    assert labels.shape == (3,) and np.isin(labels, known).all()
+    assert labels.shape == (3,)
+    if is_regressor(machine):
+        assert labels.dtype == np.float64
+    else:
+        assert np.isin(labels, getattr(machine, "classes_", [-1, 1])).all()
     return "predicts"

@@ -4,10 +4,10 @@ import io
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_digits, load_iris, make_classification
+from sklearn.datasets import load_digits, load_iris, make_classification, make_friedman1
 from sklearn.preprocessing import minmax_scale
 
-from maxmargin import SVC, AllDistancesSVC, IncrementalSVC, L2OneClassSVM, NuSVC, OneClassSVM
+from maxmargin import SVC, SVR, AllDistancesSVC, IncrementalSVC, L2OneClassSVM, NuSVC, NuSVR, OneClassSVM
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.persistence import ModelFileError, load, load_libsvm, save, save_libsvm
 from maxmargin.persistence.libsvm import permuted
@@ -57,7 +57,8 @@ def their_values(model, X, kernel):
     Its svm_predict of svmutil has room for one value only where a nu_svc model has several.
     """
     svm = pytest.importorskip("libsvm.svm", reason="LIBSVM's own Python package")
-    single = model.get_svm_type() == svm.svm_forms.ONE_CLASS
+    forms = svm.svm_forms
+    single = model.get_svm_type() in (forms.ONE_CLASS, forms.EPSILON_SVR, forms.NU_SVR)
     k = model.get_nr_class()
     n_values = 1 if single else k * (k - 1) // 2
     labels, values = [], []
@@ -135,6 +136,89 @@ def test_a_model_of_ours_predicts_in_libsvm_what_it_predicts_here(tmp_path, kern
     else:
         mine = ours.decision_function(L)[:, None] * (-1 if make is IncrementalSVC else 1)
     close(ours, mine, values)
+
+
+def targets(seed=0):
+    X, y = make_friedman1(160, n_features=8, noise=0.5, random_state=seed)
+    X[X < 0.3] = 0.0
+    return X[:100], y[:100], X[100:]
+
+
+@pytest.mark.parametrize("kernel", list(KERNELS))
+@pytest.mark.parametrize(("svm_type", "make"), [(3, SVR), (4, NuSVR)])
+def test_a_regression_of_libsvm_predicts_here_what_it_predicts_there(tmp_path, kernel, svm_type, make):
+    util = svmutil()
+    X, y, Z = targets()
+    K, L = (X @ X.T, Z @ X.T) if kernel == "precomputed" else (X, Z)
+    option = f"-s {svm_type} -t {KERNELS[kernel]} -g 0.7 -r 0.5 -d 2 -c 3 -n 0.3 -p 0.2 -q"
+    model = util.svm_train(y.tolist(), as_nodes(K, kernel), option)
+    path = tmp_path / "theirs.model"
+    util.svm_save_model(str(path), model)
+    predicted, values = their_values(util.svm_load_model(str(path)), L, kernel)
+    np.testing.assert_array_equal(predicted, values[:, 0])
+    ours = load_libsvm(path, n_features=L.shape[1])
+    assert type(ours) is make and not hasattr(ours, "offset_")
+    for given in [L] if kernel == "precomputed" else [L, sp.csr_matrix(L)]:
+        close(ours, ours.predict(given), predicted)
+
+
+@pytest.mark.parametrize("kernel", list(KERNELS))
+@pytest.mark.parametrize(
+    ("model", "svm_type"),
+    [
+        (SVR(C=3.0, epsilon=0.2), "epsilon_svr"),
+        (SVR(C=3.0, loss="squared_epsilon_insensitive"), "epsilon_svr"),
+        (NuSVR(C=3.0, nu=0.3), "nu_svr"),
+    ],
+    ids=["SVR", "squared SVR", "NuSVR"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # sigmoid is not definite
+def test_a_regression_of_ours_predicts_in_libsvm_what_it_predicts_here(tmp_path, kernel, model, svm_type):
+    util = svmutil()
+    X, y, Z = targets()
+    K, L = (X @ X.T, Z @ X.T) if kernel == "precomputed" else (X, Z)
+    model.set_params(kernel=kernel, gamma=0.7, coef0=0.5, degree=2).fit(K, y)
+    path = tmp_path / "ours.model"
+    save_libsvm(model, path)
+    assert path.read_text().startswith(f"svm_type {svm_type}\n")
+    predicted, _ = their_values(util.svm_load_model(str(path)), L, kernel)
+    close(model, model.predict(L), predicted)
+    again = load_libsvm(path, n_features=L.shape[1])
+    assert type(again) is type(model) and text_of(again) == path.read_bytes()
+    close(model, again.predict(L), model.predict(L))
+
+
+def test_probabilities_of_a_regression_are_read_over(tmp_path):
+    util = svmutil()
+    X, y, Z = targets()
+    for svm_type in (3, 4):
+        model = util.svm_train(y.tolist(), as_nodes(X, "rbf"), f"-s {svm_type} -g 0.7 -b 1 -q")
+        util.svm_save_model(str(tmp_path / "b.model"), model)
+        assert b"probA" in (tmp_path / "b.model").read_bytes()
+        predicted, _ = their_values(util.svm_load_model(str(tmp_path / "b.model")), Z, "rbf")
+        ours = load_libsvm(tmp_path / "b.model", n_features=X.shape[1])
+        close(ours, ours.predict(Z), predicted)
+
+
+def test_the_tube_of_a_nu_regression_is_not_in_the_file_but_a_fit_finds_it_again():
+    X, y, Z = targets()
+    fitted = NuSVR(C=3.0).fit(X, y)
+    model = read(text_of(fitted), n_features=X.shape[1])
+    assert np.isnan(model.epsilon_) and model.status_ == "unknown" and model.C == 1.0
+    file = io.BytesIO()
+    save(model, file)  # the native format keeps even that
+    file.seek(0)
+    again = load(file)
+    assert np.isnan(again.epsilon_)
+    np.testing.assert_array_equal(again.predict(Z), model.predict(Z))
+    assert again.set_params(C=3.0).fit(X, y).epsilon_ == pytest.approx(fitted.epsilon_)
+
+
+def test_a_regression_without_support_vectors_survives():
+    X, y, Z = targets()
+    model = SVR(epsilon=100.0).fit(X, y)
+    assert len(model.support_) == 0
+    np.testing.assert_array_equal(read(text_of(model), n_features=X.shape[1]).predict(Z), model.predict(Z))
 
 
 def test_ties_of_votes_are_broken_in_the_order_of_the_file():
@@ -256,7 +340,8 @@ SV
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("svm_type c_svc", "svm_type epsilon_svr", "line 1: svm_type is 'epsilon_svr'"),
+        ("svm_type c_svc", "svm_type quantile_svr", "line 1: svm_type is 'quantile_svr'"),
+        ("svm_type c_svc", "svm_type epsilon_svr", "line 9: a model of type epsilon_svr has no labels"),
         ("svm_type c_svc", "svm_kind c_svc", "line 1: unknown key 'svm_kind'"),
         ("kernel_type rbf", "kernel_type spline", "line 2: kernel_type is 'spline'"),
         ("gamma 0.5", "gamma nan", "line 3: 'nan' is no finite number"),

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from maxmargin import SVC, IncrementalSVC, OneClassSVM
+from maxmargin import SVC, SVR, IncrementalSVC, NuSVR, OneClassSVM
 from maxmargin.persistence import ModelFileError, load, save
 from maxmargin.persistence.native import DIGEST, MAGIC, PREFIX, read, write
 
@@ -31,6 +31,8 @@ def models():
         "sparse": bytes_of(SVC().fit(sp.csr_matrix(X), y)),
         "precomputed": bytes_of(SVC(kernel="precomputed").fit(X @ X.T, y)),
         "one": bytes_of(OneClassSVM().fit(X)),
+        "regression": bytes_of(SVR().fit(X, X[:, 0])),
+        "tube": bytes_of(NuSVR().fit(sp.csr_matrix(X), X[:, 0])),
         "rows": bytes_of(IncrementalSVC().fit(X, y > 0)),
         "pipeline": bytes_of(make_pipeline(StandardScaler(), SVC()).fit(X, y)),
     }
@@ -207,6 +209,10 @@ BAD_ARRAYS = [
     ("sparse", "support_vectors_.indptr", 1, -5, "rows overlap"),
     ("sparse", "support_vectors_.indptr", -1, 10**6, "rows overlap"),
     ("sparse", "support_vectors_.data", 0, np.nan, "NaN or infinity"),
+    ("regression", "intercept_", 0, np.nan, "NaN or infinity"),
+    ("regression", "_n_support", 0, 1, "do not add up"),
+    ("tube", "_dense_coef", (0, 0), np.inf, "NaN or infinity"),
+    ("tube", "support_vectors_.indices", 0, 4, "column outside"),
     ("rows", "_y", 0, 0.0, "sides of rows"),
     ("rows", "_u", 0, 1e3, "other sign"),
     ("rows", "_ridge", 0, 0.0, "out of range"),
@@ -223,7 +229,9 @@ def test_values_that_prediction_would_stumble_over_are_refused(models, model, na
         load(io.BytesIO(join(header, arrays)))
 
 
-@pytest.mark.parametrize("model", ["dense", "sparse", "precomputed", "one", "rows", "pipeline"])
+@pytest.mark.parametrize(
+    "model", ["dense", "sparse", "precomputed", "one", "regression", "tube", "rows", "pipeline"]
+)
 def test_an_array_of_another_shape_or_dtype_or_none_is_refused(models, model):
     header, arrays = split(models[model])
     for k, (name, dtype, _) in enumerate(header["arrays"]):
@@ -299,6 +307,16 @@ def test_headers_of_models_that_cannot_be_are_refused(models, key, value):
 )
 def test_values_of_models_that_cannot_be_are_refused(models, key, value):
     header, arrays = split(models["dense"])
+    header["content"]["model"]["values"][key] = value
+    with pytest.raises(ModelFileError):
+        load(io.BytesIO(join(header, arrays)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("epsilon_", None), ("epsilon_", "wide"), ("epsilon_", 1), ("offset_", 0.5)]
+)
+def test_a_tube_that_is_no_number_is_refused(models, key, value):
+    header, arrays = split(models["tube"])
     header["content"]["model"]["values"][key] = value
     with pytest.raises(ModelFileError):
         load(io.BytesIO(join(header, arrays)))

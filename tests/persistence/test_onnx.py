@@ -10,11 +10,13 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Standa
 
 from maxmargin import (
     SVC,
+    SVR,
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
     L2OneClassSVM,
     NuSVC,
+    NuSVR,
     OneClassSVM,
 )
 from maxmargin.model_selection import SVMSearchCV
@@ -26,13 +28,14 @@ X = scale(X)
 KERNELS = ["rbf", "linear", "poly", "sigmoid", "laplacian"]
 
 
-def run(model, X, dtype=np.float64):
+def run(model, X, dtype=np.float64, outputs=("label", "decision_function")):
     """Labels and decision values by onnxruntime."""
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(
         to_onnx(model, dtype=dtype).SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    return session.run(["label", "decision_function"], {"X": np.asarray(X, dtype)})
+    assert [output.name for output in session.get_outputs()] == list(outputs)
+    return session.run(list(outputs), {"X": np.asarray(X, dtype)})
 
 
 def size(model):
@@ -79,6 +82,36 @@ def test_classifiers_give_the_same_labels_and_values(machine, n_classes, kernel)
 def test_one_class_machines_give_the_same_labels_and_values(machine, kernel):
     data = X + 5.0  # on one side of the origin
     assert_equal(machine.set_params(kernel=kernel, gamma=0.005, degree=2).fit(data), data)
+
+
+def assert_equal_targets(model, X):
+    for dtype, rtol, atol in ((np.float64, 1e-10, 1e-13), (np.float32, 1e-5, 1e-5)):
+        (values,) = run(model, X, dtype, outputs=("variable",))
+        expected = model.predict(X.astype(dtype).astype(np.float64))
+        assert values.shape == expected.shape and values.dtype == dtype
+        np.testing.assert_allclose(values, expected, rtol=rtol, atol=atol * size(model))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "machine",
+    [SVR(), SVR(loss="squared_epsilon_insensitive"), NuSVR(nu=0.3)],
+    ids=lambda m: f"{type(m).__name__} {m.get_params().get('loss', '')}",
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # sigmoid is not definite
+def test_regressions_give_the_same_targets(machine, kernel):
+    machine.set_params(kernel=kernel, gamma=0.05, degree=2, coef0=0.5)
+    assert_equal_targets(machine.fit(X[:, 1:], X[:, 0]), X[:, 1:])
+
+
+def test_regressions_in_pipelines_searches_and_of_sparse_data_can_be_exported():
+    raw, _ = load_wine(return_X_y=True)
+    assert_equal_targets(make_pipeline(StandardScaler(), SVR()).fit(raw[:, 1:], raw[:, 0]), raw[:, 1:])
+    sparse = sp.csr_matrix(np.where(X > 0.5, X, 0.0))
+    assert_equal_targets(NuSVR().fit(sparse, X[:, 0]), sparse.toarray())
+    assert_equal_targets(SVR().fit(X, np.full(len(X), 3.5)), X)  # without support vectors
+    search = SVMSearchCV(SVR(), {"C": [0.1, 1.0]}).fit(X[:, 1:], X[:, 0])
+    assert_equal_targets(search.best_estimator_, X[:, 1:])
 
 
 @pytest.mark.parametrize("options", [{"decision_function_shape": "ovo"}, {"break_ties": True}], ids=str)

@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import (
     SVC,
+    SVR,
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
     L2OneClassSVM,
     NuSVC,
+    NuSVR,
     OneClassSVM,
 )
 from maxmargin.model_selection import SVMSearchCV
@@ -33,6 +35,9 @@ MACHINES = [
     L2OneClassSVM(C=10.0),
     AllDistancesSVC(),
     CrammerSingerSVC(),
+    SVR(C=10.0),
+    SVR(loss="squared_epsilon_insensitive", epsilon=0.01),
+    NuSVR(nu=0.3),
     IncrementalSVC(),
 ]
 KERNELS = ["rbf", "linear", "poly", "sigmoid", "laplacian"]
@@ -181,6 +186,8 @@ def pipelines():
     yield make_pipeline(StandardScaler(with_std=False), "passthrough", SVC())
     yield make_pipeline(MinMaxScaler((-1, 2.5), clip=True), MaxAbsScaler(), CrammerSingerSVC())
     yield Pipeline([("s", "passthrough"), ("m", OneClassSVM())], verbose=False)
+    yield make_pipeline(StandardScaler(), SVR(epsilon=0.05))
+    yield make_pipeline(MinMaxScaler(), NuSVR())
 
 
 @pytest.mark.parametrize("model", list(pipelines()), ids=str)
@@ -219,6 +226,19 @@ def test_a_search_is_stored_as_its_best_estimator():
     assert_same(search.best_estimator_, other, X)
     with pytest.raises(ValueError, match="refit=True"):
         bytes_of(SVMSearchCV(SVC(), {"C": [1.0]}, refit=False).fit(X, y))
+
+
+def test_a_search_of_a_regression_is_stored_as_its_best_estimator():
+    search = SVMSearchCV(SVR(), {"C": [0.1, 10.0], "epsilon": [0.01, 0.1]}).fit(X[:, :3], X[:, 3])
+    other = again(search)
+    assert type(other) is SVR and search.best_params_ == {"C": other.C, "epsilon": other.epsilon}
+    assert_same(search.best_estimator_, other, X[:, :3])
+
+
+def test_a_regression_of_constant_targets_has_no_support_vectors_and_survives():
+    for model in (SVR().fit(X, np.full(len(X), 3.5)), SVR(kernel="linear").fit(X, np.full(len(X), 3.5))):
+        assert len(model.support_) == 0
+        assert_same(model, again(model), X)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

@@ -197,6 +197,8 @@ class BoundaryDisplay:
     def _of_regression(
         cls, fitted: Any, X: Any, values: Floats, y: Any, places: Floats, found: Any, names: Any
     ) -> BoundaryDisplay:
+        machine = machine_of(fitted)
+        epsilon = getattr(machine, "epsilon_", machine.get_params(deep=False).get("epsilon"))
         known: dict[str, Any] = {}
         if y is not None:
             known["points"] = np.column_stack([values, np.asarray(y, dtype=np.float64)])
@@ -207,7 +209,8 @@ class BoundaryDisplay:
             None,
             fitted.predict(like(X, places[:, None])),
             kind="tube",
-            epsilon=machine_of(fitted).get_params(deep=False).get("epsilon"),
+            # A file of LIBSVM does not tell the width that was found.
+            epsilon=None if epsilon is None or np.isnan(epsilon) else epsilon,
             names=(names[0], "target"),
             **known,
         )

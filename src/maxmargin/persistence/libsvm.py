@@ -6,8 +6,7 @@ classes. And rho is the intercept with the other sign.
 
 Paper: C.-C. Chang, C.-J. Lin, "LIBSVM: A Library for Support Vector Machines", 2011.
 
-To add regression, whose files have the layout of one-class files: a line in `SINGLE` for "epsilon_svr" and
-one for "nu_svr" with the class, and the attributes of the class in `_single`.
+Files of regressions have the layout of one-class files; the prediction is the value itself.
 """
 
 from __future__ import annotations
@@ -28,7 +27,11 @@ Index = NDArray[np.intp]
 
 # svm_type of LIBSVM -> class; the first of a kind is the one that a file becomes.
 PAIRS = {"c_svc": ("SVC", "IncrementalSVC"), "nu_svc": ("NuSVC",)}
-SINGLE = {"one_class": ("OneClassSVM", "L2OneClassSVM")}
+SINGLE = {
+    "one_class": ("OneClassSVM", "L2OneClassSVM"),
+    "epsilon_svr": ("SVR",),
+    "nu_svr": ("NuSVR",),
+}
 WRITABLE = tuple(name for types in (PAIRS, SINGLE) for names in types.values() for name in names)
 
 
@@ -45,7 +48,7 @@ def load_libsvm(file: File, *, n_features: int | None = None) -> Any:
 
     Returns
     -------
-    estimator : SVC, NuSVC or OneClassSVM
+    estimator : SVC, NuSVC, OneClassSVM, SVR or NuSVR
         Predicts what LIBSVM predicts. Support vectors are sparse; samples may be sparse or dense.
 
     Raises
@@ -55,8 +58,9 @@ def load_libsvm(file: File, *, n_features: int | None = None) -> Any:
 
     Notes
     -----
-    The file does not tell C, nu, tol or the like: these parameters have their defaults. `support_` counts
-    the support vectors of the file, `status_` is "unknown", and `dual_gap_` is NaN. `classes_` are ascending;
+    The file does not tell C, nu, epsilon, tol or the like: these parameters have their defaults. `support_`
+    counts the support vectors of the file, `status_` is "unknown", and `dual_gap_` is NaN, as is `epsilon_`
+    of `NuSVR`. `classes_` are ascending;
     where classes have equally many votes, the one that comes first in the file wins, as in LIBSVM.
     Probability estimates (probA, probB, prob_density_marks) are read over.
 
@@ -139,7 +143,10 @@ def _single(text: Text) -> Any:
     estimator._n_support = np.array([text.coef.shape[1]], np.int32)
     estimator._dense_coef = text.coef
     estimator.intercept_ = -text.rho
-    estimator.offset_ = text.rho
+    if text.svm_type == "one_class":
+        estimator.offset_ = text.rho
+    elif text.svm_type == "nu_svr":
+        estimator.epsilon_ = float("nan")
     estimator.n_iter_, estimator.dual_gap_ = 0, float("nan")
     return estimator
 
@@ -186,9 +193,10 @@ def save_libsvm(estimator: Any, file: File) -> None:
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, OneClassSVM, L2OneClassSVM, IncrementalSVC or SVMSearchCV
+    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, L2OneClassSVM, IncrementalSVC or SVMSearchCV
         Fitted, with a kernel that LIBSVM has and labels that are integers. `L2OneClassSVM` becomes a
-        one_class model and `IncrementalSVC` a c_svc model: as LIBSVM predicts there is no difference.
+        one_class model, `IncrementalSVC` a c_svc model and `SVR` with either loss an epsilon_svr model: as
+        LIBSVM predicts there is no difference.
     file : path or binary file object
         Where to.
 

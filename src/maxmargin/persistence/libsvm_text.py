@@ -31,8 +31,8 @@ _IGNORED = ("probA", "probB", "prob_density_marks")
 class Text:
     """What a file says, with its classes in the file's order.
 
-    `labels` and `n_support` are of length zero for one-class models, `support` has the training samples of a
-    precomputed kernel, and `order` tells how the support vectors are to be rearranged.
+    `labels` and `n_support` are of length zero for one-class models and regressions, `support` has the
+    training samples of a precomputed kernel, and `order` tells how the support vectors are to be rearranged.
     """
 
     svm_type: str = ""

@@ -68,7 +68,7 @@ def _classes(rows: Callable[[int], int]) -> Callable[[Any, Sizes, Stored], None]
     return sizes_of
 
 
-def _one_class_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
+def _single_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
     sizes.update(groups=1, rows=1)
     _machine_sizes(estimator, sizes, arrays)
 
@@ -158,21 +158,32 @@ def _finish_incremental(estimator: Any, sizes: Sizes) -> None:
     estimator._show(len(y), used, X[used], y[used], u[used], level)
 
 
+_REGRESSION: Fields = {**_ONE, "intercept_": ArrayField((1,))}
+
 MACHINES: dict[str, Entry] = {
     "SVC": Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine),
     "NuSVC": Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine),
     "OneClassSVM": Entry(
         "maxmargin",
         {**_ONE, "offset_": ArrayField((1,))},
-        _one_class_sizes,
+        _single_sizes,
         _finish_one_class,
         begin=_begin_machine,
     ),
     "L2OneClassSVM": Entry(
         "maxmargin",
         {**_ONE, "offset_": ArrayField((1,))},
-        _one_class_sizes,
+        _single_sizes,
         _finish_one_class,
+        begin=_begin_machine,
+    ),
+    "SVR": Entry("maxmargin", _REGRESSION, _single_sizes, _finish_machine, begin=_begin_machine),
+    "NuSVR": Entry(
+        "maxmargin",
+        # NaN where the model came from a LIBSVM file, which does not tell the width of the tube.
+        {**_REGRESSION, "epsilon_": NumberField(float, finite=False)},
+        _single_sizes,
+        _finish_machine,
         begin=_begin_machine,
     ),
     "AllDistancesSVC": Entry(

@@ -2,7 +2,8 @@
 
 The operators SVMClassifier and SVMRegressor of ai.onnx.ml know float32 only, break ties of votes and order
 classes in their own way, and have no laplacian kernel. So a graph is built of MatMul, Exp and the like. It
-has one input ``X`` and two outputs, ``label`` and ``decision_function``, which are those of the estimator.
+has one input ``X`` and two outputs, ``label`` and ``decision_function``, which are those of the estimator; the
+graph of a regression has one output, ``variable``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` of shape (n_samples, n_features), dense; outputs ``label`` and ``decision_function``.
+        Input ``X`` of shape (n_samples, n_features), dense; outputs ``label`` and ``decision_function``, of a
+        regression ``variable`` of shape (n_samples,), the predicted targets.
 
     Raises
     ------
@@ -243,6 +245,11 @@ def _one_class(graph: Graph, machine: Any, X: str) -> None:
     graph.emit("decision_function", values, graph.dtype, ["n_samples"])
 
 
+def _regression(graph: Graph, machine: Any, X: str) -> None:
+    values = _flat(graph, _values(graph, machine, X, machine._dense_coef, machine.intercept_))
+    graph.emit("variable", values, graph.dtype, ["n_samples"])
+
+
 def _largest_value(graph: Graph, machine: Any, values: str) -> None:
     """One value per class, of which the largest wins."""
     k = len(machine.classes_)
@@ -280,6 +287,8 @@ _TRANSLATE = {
     "NuSVC": _pairs,
     "OneClassSVM": _one_class,
     "L2OneClassSVM": _one_class,
+    "SVR": _regression,
+    "NuSVR": _regression,
     "AllDistancesSVC": _all_distances,
     "CrammerSingerSVC": _crammer_singer,
     "IncrementalSVC": _incremental,
