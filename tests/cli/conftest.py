@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from maxmargin.cli import app
 
@@ -35,6 +35,11 @@ def run(capsys, monkeypatch, tmp_path):
             writer.writerow([*bunch.feature_names, "kind"])
             for row, label in zip(bunch.data.tolist(), bunch.target_names[bunch.target], strict=True):
                 writer.writerow([*row, label])
+    bunch = load_diabetes()
+    with open("diabetes.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*bunch.feature_names, "progression"])
+        writer.writerows(np.column_stack([bunch.data, bunch.target + 0.5]).tolist())
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     dump_svmlight_file(X, 2 * y - 1, "cancer.svm", zero_based=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from maxmargin.persistence import load
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVC, solvers
 from maxmargin.data import read
+from maxmargin.persistence import load
 
 
 def test_train_and_predict_are_what_the_estimator_does(run):

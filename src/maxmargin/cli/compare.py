@@ -32,6 +32,7 @@ def compare(
     c: o.C = None,
     gamma: o.Gamma = None,
     nu: o.Nu = None,
+    epsilon: o.Epsilon = None,
     loss: o.Loss = None,
     tol: o.Tol = None,
     cache_size: o.CacheSize = None,
@@ -54,8 +55,9 @@ def compare(
 
         need_matplotlib()
     parameters = o.given(
-        kernel=kernel, C=c, gamma=gamma, nu=nu, loss=loss, tol=tol, cache_size=cache_size, n_jobs=n_jobs
-    )
+        kernel=kernel, C=c, gamma=gamma, nu=nu, epsilon=epsilon, loss=loss, tol=tol, cache_size=cache_size,
+        n_jobs=n_jobs,
+    )  # fmt: skip
     task = prepare(
         data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
     )

@@ -13,11 +13,19 @@ import scipy.sparse as sp
 from maxmargin.cli.options import Scale
 from maxmargin.cli.output import BadInput, note, warn
 from maxmargin.data import DataError, Table, read
+from maxmargin.data.table import TARGETS
+
+# A target with so many different numbers is rather a quantity than a class.
+_MANY_CLASSES = 50
+# A range of targets of so many tolerances is beyond what can be told apart from rounding.
+_MANY_TOLERANCES = 1e9
 
 # Name, class and what it is for.
 MACHINES: dict[str, tuple[str, str]] = {
     "svc": ("SVC", "classification, pairs of classes"),
     "nu-svc": ("NuSVC", "classification with nu in place of C"),
+    "svr": ("SVR", "regression"),
+    "nu-svr": ("NuSVR", "regression with nu in place of epsilon"),
     "all-distances": ("AllDistancesSVC", "one machine for all classes, small and quick to predict"),
     "crammer-singer": ("CrammerSingerSVC", "one machine for all classes, one slack per sample"),
     "incremental": ("IncrementalSVC", "two classes, rows can be added and removed later"),
@@ -77,6 +85,8 @@ def prepare(
         note(f"{source}: column {table.target!r} is {what} (--target names another)")
     if outliers:
         table = Table(table.X, None, table.names, table.target, table.guessed)
+    else:
+        check_target(machine, name, table, source)
     weights = parameters.get("class_weight")
     if weights not in (None, "balanced"):
         machine.set_params(class_weight=_weights(weights, table.y))
@@ -95,6 +105,48 @@ def prepare(
         Scale.maxabs: MaxAbsScaler(),
     }[scale]
     return Task(make_pipeline(scaler, machine), machine, X, table.y, table)
+
+
+def check_target(machine: Any, name: str, table: Table, source: str) -> None:
+    """Whether the target is of the kind that the machine predicts: classes or quantities."""
+    from sklearn.base import is_regressor
+
+    y = np.asarray(table.y)
+    called = f"{source}: the target {table.target!r}" if table.target else f"{source}: the target"
+    if is_regressor(machine):
+        if y.dtype.kind not in "biuf":
+            raise BadInput(
+                f"{called} holds text such as {str(y[0])!r}, and {name} predicts numbers: name another "
+                "column (--target), or train a classifier (--machine svc)"
+            )
+        _warn_of_units(machine, y, called)
+        return
+    if y.dtype.kind not in "iuf" or not np.isfinite(y).all():
+        return
+    fractions = y[y != np.rint(y)]
+    if len(fractions):
+        raise BadInput(
+            f"{called} holds numbers such as {fractions[0]:.6g}, which are no classes: train a regression "
+            "(--machine svr), or name another column (--target)"
+        )
+    found = len(np.unique(y))
+    if found > max(_MANY_CLASSES, 0.2 * len(y)):
+        warn(f"{called} has {found:,} different values: if it is a quantity, use --machine svr")
+
+
+def _warn_of_units(machine: Any, y: Any, called: str) -> None:
+    """Say it if the tube holds every target, or the tolerance is far below what matters."""
+    width = float(np.ptp(y.astype(np.float64)))
+    epsilon = machine.get_params().get("epsilon", 0.0)
+    if 0 < width <= 2 * epsilon:
+        warn(
+            f"{called} stays within {width:.3g}, less than the tube is wide: the model will be constant; "
+            f"give a smaller --epsilon than {epsilon:g}"
+        )
+    elif width > _MANY_TOLERANCES * machine.tol:
+        warn(
+            f"{called} varies by {width:.3g}, and the tolerance is {machine.tol:g}: scale it, or raise --tol"
+        )
 
 
 def load_model(file: str) -> Any:
@@ -129,13 +181,25 @@ def score(estimator: Any, X: Any, y: Any) -> tuple[str, float] | None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if is_regressor(estimator):
-            return "r2", float(estimator.score(X, y))
+            known = y.dtype.kind in "biuf" and np.isfinite(y).all() and len(np.unique(y)) > 1
+            return ("r2", float(estimator.score(X, y))) if known else None
         if is_outlier_detector(estimator):
             known = set(np.unique(y).tolist()) <= {-1, 1}
             return ("accuracy", float(np.mean(estimator.predict(X) == y))) if known else None
         if is_classifier(estimator) and set(np.unique(y).tolist()) <= set(estimator.classes_.tolist()):
             return "accuracy", float(np.mean(estimator.predict(X) == y))
     return None
+
+
+def unnamed_quantity(estimator: Any, table: Table) -> bool:
+    """Whether a regression would be scored by a column that just happens to be left over.
+
+    Labels tell whether they are those of a classifier. Numbers do not: the column may be a serial number.
+    """
+    from sklearn.base import is_regressor
+
+    called = (table.target or "").strip().lower()
+    return table.guessed and is_regressor(estimator) and called not in TARGETS
 
 
 def warn_if_unscaled(X: Any, names: list[str] | None) -> None:

@@ -82,10 +82,17 @@ Nu = Annotated[
     float | None,
     typer.Option(rich_help_panel=_MACHINE, help="Of the nu-machines, in (0, 1].", show_default="0.5"),
 ]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(rich_help_panel=_MACHINE, help="Half the width of svr's tube.", show_default="0.1"),
+]
 Loss = Annotated[
     str | None,
-    typer.Option(rich_help_panel=_MACHINE, help="hinge or squared_hinge (svc).", show_default="hinge"),
-]
+    typer.Option(
+        rich_help_panel=_MACHINE, show_default="the first",
+        help="hinge or squared_hinge (svc), epsilon_insensitive or squared_epsilon_insensitive (svr).",
+    ),
+]  # fmt: skip
 ClassWeight = Annotated[
     str | None,
     typer.Option(

@@ -26,13 +26,13 @@ def predict(
     format: o.DataFormat = None,
     json: o.Json = False,
 ) -> None:
-    """Predict new rows: one label per line, in the order of the data.
+    """Predict new rows: one label or number per line, in the order of the data.
 
     Example: maxmargin predict iris.maxmargin new.csv > labels.txt
     """
     import numpy as np
 
-    from maxmargin.cli.machines import load_model, score, values_for
+    from maxmargin.cli.machines import load_model, score, unnamed_quantity, values_for
     from maxmargin.data import DataError, read
     from maxmargin.persistence import kind, load_libsvm
 
@@ -55,9 +55,14 @@ def predict(
         decisions = None
         if values and hasattr(estimator, "decision_function"):
             decisions = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(len(labels), -1)
-    scored = score(estimator, X, table.y) if table.y is not None else None
-    if scored is None and target is not None:
-        note(f"{data}: the target {table.target!r} holds other labels than the model predicts; no score")
+    scored = None
+    if unnamed_quantity(estimator, table):
+        if not json:
+            note(f"{data}: is column {table.target!r} the target? --target {table.target} gives a score")
+    elif table.y is not None:
+        scored = score(estimator, X, table.y)
+        if scored is None and target is not None:
+            note(f"{data}: the target {table.target!r} holds other values than the model predicts; no score")
     if json:
         result: dict[str, Any] = {"predictions": labels, **(dict([scored]) if scored else {})}
         emit(result if decisions is None else {**result, "values": decisions})

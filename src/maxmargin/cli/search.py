@@ -25,9 +25,15 @@ def search(
     scale: o.Scaling = o.Scale.none,
     machine: o.Machine = "svc",
     kernel: o.Kernel = None,
-    c: Annotated[str | None, typer.Option("-C", help=_VALUES, show_default="0.1:1000:9")] = None,
+    c: Annotated[
+        str | None,
+        typer.Option(
+            "-C", help=_VALUES, show_default="0.1:1000:9, of a regression times the target's spread"
+        ),
+    ] = None,
     gamma: Annotated[str | None, typer.Option(help=_VALUES, show_default="around scale")] = None,
-    nu: Annotated[str | None, typer.Option(help=_VALUES, show_default="0.01:0.5:9")] = None,
+    nu: Annotated[str | None, typer.Option(help=_VALUES, show_default="0.01:0.5:9, nu-svr: 0.5")] = None,
+    epsilon: Annotated[str | None, typer.Option(help=_VALUES, show_default="0.1")] = None,
     param: Annotated[
         list[str] | None,
         typer.Option("--param", help="Another parameter: name=values; may be repeated.", show_default=False),
@@ -39,7 +45,8 @@ def search(
     n_jobs: o.Jobs = None,
     cv: Annotated[int, typer.Option("--cv", min=2, help="Folds of cross-validation.")] = 5,
     scoring: Annotated[
-        str | None, typer.Option(help="One of scikit-learn's scorers.", show_default="accuracy")
+        str | None,
+        typer.Option(help="One of scikit-learn's scorers.", show_default="accuracy, of a regression r2"),
     ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which an interrupted search goes on.", show_default=False)
@@ -62,11 +69,15 @@ def search(
     parameters = o.given(
         kernel=kernel, loss=loss, class_weight=class_weight, solver=solver, tol=tol, n_jobs=n_jobs
     )
+    first = _values("epsilon", epsilon)[:1] if epsilon is not None else []
+    if first and isinstance(first[0], int | float):
+        parameters["epsilon"] = first[0]  # for warnings about units; the grid has the last word
     task = prepare(
         data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
     )
     prefix = f"{task.estimator.steps[-1][0]}__" if task.estimator is not task.machine else ""
-    grid = {prefix + name: values for name, values in _grid(task, c, gamma, nu, param or []).items()}
+    asked = o.given(C=c, gamma=gamma, nu=nu, epsilon=epsilon)
+    grid = {prefix + name: values for name, values in _grid(task, asked, param or []).items()}
     searcher = SVMSearchCV(
         task.estimator, grid, cv=cv, scoring=scoring, n_jobs=n_jobs, checkpoint=checkpoint,
         progress=False if json else None,
@@ -109,24 +120,28 @@ def search(
         raise Interrupted("interrupted; this is the best of what was done")
 
 
-def _grid(task: Any, c: str | None, gamma: str | None, nu: str | None, others: list[str]) -> dict[str, Any]:
-    """The values of each parameter; what the machine has and was not named gets a usual range."""
+def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]:
+    """The values of each parameter; C or nu and gamma get a usual range where none was asked for."""
     import numpy as np
+    from sklearn.base import is_regressor
 
     known = task.machine.get_params()
-    asked: dict[str, str | None] = {"C": c, "gamma": gamma, "nu": nu}
+    asked = dict(asked)
     for other in others:
         name, sign, values = other.partition("=")
         if not sign:
             raise BadInput(f"--param {other}: name=values is needed")
         asked[name.strip()] = values
-    for name, text in asked.items():
-        if text is not None and name not in known:
+    for name in asked:
+        if name not in known:
             raise BadInput(
                 f"{type(task.machine).__name__} has no parameter {name}: it has {', '.join(known)}"
             )
-    grid: dict[str, Any] = {name: _values(name, text) for name, text in asked.items() if text is not None}
-    if "C" in known and "nu" not in grid:
+    grid: dict[str, Any] = {name: _values(name, text) for name, text in asked.items()}
+    if is_regressor(task.machine):  # C bounds coefficients, which are in the units of the target
+        spread = float(f"{np.std(np.asarray(task.y, dtype=np.float64)):.2g}") or 1.0
+        grid.setdefault("C", [spread * factor for factor in np.geomspace(0.1, 1000.0, 9).tolist()])
+    elif "C" in known and "nu" not in grid:
         grid.setdefault("C", np.geomspace(0.1, 1000.0, 9).tolist())
     elif "nu" in known:
         grid.setdefault("nu", np.geomspace(0.01, 0.5, 9).tolist())

@@ -25,7 +25,10 @@ def solvers(json: o.Json = False) -> None:
         return
     for row in rows:
         row["takes"] = "all" if len(row["takes"]) == len(problems) else ", ".join(row["takes"])
-    table("Solvers (--solver); hulls: svc with squared_hinge or C=inf", rows)
+    table(
+        "Solvers (--solver); hulls: svc with squared_hinge or C=inf; squared_epsilon: svr with that loss",
+        rows,
+    )
     table("Machines (--machine)", machines)
 
 
@@ -41,6 +44,9 @@ def _problems() -> dict[str, Any]:
         "squared_hinge": dual.squared_c_svc(y, 0.5),
         "hulls": dual.nearest_points(y, 0.5),
         "nu-svc": dual.reduced_hulls(y, 1.0),
+        "svr": dual.epsilon_svr(y, 0.1),
+        "squared_epsilon": dual.squared_epsilon_svr(y, 0.1, ridge=0.5),
+        "nu-svr": dual.nu_svr(y),
         "one-class": dual.one_class(4),
         "l2-one-class": dual.one_class_l2(4, 0.5),
         "all-distances": dual.all_distances(y, 1.0),

@@ -27,6 +27,7 @@ def train(
     degree: o.Degree = None,
     coef0: o.Coef0 = None,
     nu: o.Nu = None,
+    epsilon: o.Epsilon = None,
     loss: o.Loss = None,
     class_weight: o.ClassWeight = None,
     solver: o.Solver = None,
@@ -45,9 +46,9 @@ def train(
     from maxmargin.cli.machines import prepare, remember_names, score
 
     parameters = o.given(
-        kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, loss=loss,
-        class_weight=class_weight, solver=solver, tol=tol, cache_size=cache_size, max_time=max_time,
-        n_jobs=n_jobs, verbose=True if verbose and not json else None,
+        kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
+        loss=loss, class_weight=class_weight, solver=solver, tol=tol, cache_size=cache_size,
+        max_time=max_time, n_jobs=n_jobs, verbose=True if verbose and not json else None,
     )  # fmt: skip
     task = prepare(
         data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
@@ -70,6 +71,7 @@ def train(
         "target": task.table.target if task.y is not None else None,
         "status": str(getattr(fitted, "status_", "solved")),  # IncrementalSVC is always exact
         "support_vectors": len(fitted.support_),
+        "epsilon": float(fitted.epsilon_) if hasattr(fitted, "epsilon_") else None,
         "dual_gap": _total(fitted.dual_gap_) if hasattr(fitted, "dual_gap_") else None,
         "seconds": seconds,
         **({f"training_{scored[0]}": scored[1]} if scored else {}),
