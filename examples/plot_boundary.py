@@ -1,7 +1,7 @@
 """Boundaries, margins and support vectors of four machines.
 
-Two classes behind a scaler, three classes, an outlier detector, and a regression with its tube (the last by
-scikit-learn's own machine: the display knows those too).
+Two classes behind a scaler, three classes, an outlier detector, and a regression with its tube. (The display
+knows scikit-learn's own machines too.)
 """
 
 import argparse
@@ -11,9 +11,8 @@ import numpy as np
 from sklearn.datasets import load_iris, make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVR
 
-from maxmargin import SVC, OneClassSVM
+from maxmargin import SVC, SVR, OneClassSVM
 from maxmargin.inspection import BoundaryDisplay
 
 parser = argparse.ArgumentParser(description=__doc__)

@@ -22,7 +22,8 @@ def run(script, folder, *arguments):
 
 
 def test_there_are_examples():
-    assert {"plot_boundary", "plot_hulls", "plot_search", "plot_solvers"} <= {path.stem for path in EXAMPLES}
+    pictures = {"plot_boundary", "plot_hulls", "plot_regression", "plot_search", "plot_solvers"}
+    assert pictures <= {path.stem for path in EXAMPLES}
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)

@@ -1,5 +1,7 @@
 """What the display of a boundary draws."""
 
+import io
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -13,15 +15,18 @@ from sklearn.preprocessing import StandardScaler
 
 from maxmargin import (
     SVC,
+    SVR,
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
     L2OneClassSVM,
     NuSVC,
+    NuSVR,
     OneClassSVM,
 )
 from maxmargin.inspection import BoundaryDisplay
 from maxmargin.model_selection import SVMSearchCV
+from maxmargin.persistence import load_libsvm, save_libsvm
 
 X, Y = make_moons(80, noise=0.25, random_state=0)
 IRIS, KINDS = load_iris(return_X_y=True, as_frame=True)
@@ -38,6 +43,13 @@ def rings(display):
         np.empty((0, 2)) if marks is None else np.asarray(marks.get_offsets())
         for marks in (display.support_, display.bounded_)
     ]
+
+
+def wave():
+    """A noisy sine over one feature."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 6, 50))[:, None]
+    return x, np.sin(x[:, 0]) + rng.normal(0, 0.2, 50)
 
 
 def rows(points):
@@ -179,12 +191,11 @@ def test_one_class_machines_mark_inliers_and_outliers(model):
     assert [p.get_label() for p in draw(model, X, Y).points_] == ["class 0", "class 1"]
 
 
+@pytest.mark.parametrize("make", [sklearn.svm.SVR, SVR])
 @pytest.mark.parametrize("scaled", [False, True])
-def test_a_regression_has_a_curve_with_a_tube(scaled):
-    rng = np.random.default_rng(0)
-    x = np.sort(rng.uniform(0, 6, 50))[:, None]
-    y = np.sin(x[:, 0]) + rng.normal(0, 0.2, 50)
-    machine = sklearn.svm.SVR(epsilon=0.15, tol=1e-8)
+def test_a_regression_has_a_curve_with_a_tube(scaled, make):
+    x, y = wave()
+    machine = make(epsilon=0.15, tol=1e-8)
     model = (make_pipeline(StandardScaler(), machine) if scaled else machine).fit(x, y)
     display = draw(model, x, y)
     curve, high, low = (np.asarray(line.get_ydata()) for line in display.lines_)
@@ -197,6 +208,29 @@ def test_a_regression_has_a_curve_with_a_tube(scaled):
     assert (np.abs(model.predict(bounded[:, :1]) - bounded[:, 1]) > 0.15 - 1e-5).all()
     assert display.ax_.get_ylabel() == "target"
     assert draw(model, x).points is None
+
+
+def test_the_tube_of_a_nu_regression_is_the_one_that_was_found():
+    x, y = wave()
+    model = NuSVR(nu=0.4, tol=1e-8).fit(x, y)
+    display = draw(model, x, y)
+    curve, high, low = (np.asarray(line.get_ydata()) for line in display.lines_)
+    np.testing.assert_allclose([high - curve, curve - low], model.epsilon_)
+    free, bounded = rings(display)
+    np.testing.assert_allclose(np.abs(model.predict(free[:, :1]) - free[:, 1]), model.epsilon_, atol=1e-5)
+    assert (np.abs(model.predict(bounded[:, :1]) - bounded[:, 1]) > model.epsilon_ - 1e-5).all()
+    file = io.BytesIO()
+    save_libsvm(model, file)
+    file.seek(0)
+    assert len(draw(load_libsvm(file), x, y, support=False).lines_) == 1  # the file does not tell the width
+
+
+@pytest.mark.parametrize("options", [{"loss": "squared_epsilon_insensitive"}, {"C": np.inf, "gamma": 10.0}])
+def test_without_bounds_no_support_vector_of_a_regression_is_at_one(options):
+    x, y = wave()
+    model = SVR(epsilon=0.15, **options).fit(x, y)
+    display = draw(model, x, y)
+    assert display.bounded_ is None and len(rings(display)[0]) == len(model.support_)
 
 
 def test_a_regression_without_a_tube_is_a_curve():

@@ -2,8 +2,8 @@
 
 The operators SVMClassifier and SVMRegressor of ai.onnx.ml know float32 only, break ties of votes and order
 classes in their own way, and have no laplacian kernel. So a graph is built of MatMul, Exp and the like. It
-has one input ``X`` and two outputs, ``label`` and ``decision_function``, which are those of the estimator; the
-graph of a regression has one output, ``variable``.
+has one input ``X`` and two outputs, ``label`` and ``decision_function``, which are those of the estimator. A
+regression has one output, ``variable``.
 """
 
 from __future__ import annotations
