@@ -23,14 +23,14 @@ y = np.sin(x[:, 0]) + rng.normal(0, 0.15, 60)
 y[::12] += 1.0  # outliers
 
 models = {
+    "SVR, squared loss": SVR(C=10.0, epsilon=0.2, loss="squared_epsilon_insensitive"),
     "SVR, epsilon=0.2": SVR(C=10.0, epsilon=0.2),
     "NuSVR, nu=0.3": NuSVR(C=10.0, nu=0.3),
-    "SVR, squared loss": SVR(C=10.0, epsilon=0.2, loss="squared_epsilon_insensitive"),
 }
 figure, axes = plt.subplots(1, len(models), figsize=(15, 4), sharey=True, layout="constrained")
 for (title, model), ax in zip(models.items(), axes, strict=True):
     model.fit(x, y)
-    BoundaryDisplay.from_estimator(model, x, y, ax=ax, legend=model is models["SVR, squared loss"])
+    BoundaryDisplay.from_estimator(model, x, y, ax=ax, legend=ax is axes[-1])
     ax.set_title(title)
     error = np.abs(model.predict(x) - np.sin(x[:, 0])).mean()
     width = getattr(model, "epsilon_", 0.2)

@@ -30,7 +30,7 @@ import formulas  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 # Estimators that the tables of docs/sklearn.md have a column for.
-COMPARED = ["SVC", "NuSVC", "OneClassSVM"]
+COMPARED = ["SVC", "NuSVC", "OneClassSVM", "SVR", "NuSVR"]
 # Blocks that cannot run here, each with its reason in its title.
 MOST_NOT_RUN = 5
 

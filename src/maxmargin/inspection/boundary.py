@@ -301,7 +301,7 @@ class BoundaryDisplay:
         low, high = f - self.epsilon, f + self.epsilon
         if regions:
             self.regions_ = ax.fill_between(self.x, low, high, color=REGIONS[3], lw=0, zorder=0)
-        for edge, label in ((high, f"tube, ±{self.epsilon:g}"), (low, None)):
+        for edge, label in ((high, f"tube, ±{self.epsilon:.3g}"), (low, None)):
             self.lines_ += ax.plot(self.x, edge, "--", color="black", lw=1.0, label=label)
 
     def _draw_points(self, size: float) -> None:
