@@ -2,7 +2,7 @@
 
 A chain is the unit of parallel work: whatever starts from another node's solution does so inside a chain. An
 `SVR`, or each pair of classes of a hinge `SVC`, is trained by one compiled call where C grows along the chain
-(`maxmargin.model_selection.c_path`); every other estimator by its own `fit` on the shared kernel matrix; what
+(`maxmargin.solvers.c_path`); every other estimator by its own `fit` on the shared kernel matrix; what
 neither can take, scikit-learn's own way.
 """
 
@@ -440,7 +440,7 @@ def _c_paths(runs: list[_Run]) -> list[list[Result]] | None:
 
 def _tube_values(K: Any, runs: list[_Run], Cs: Floats) -> list[Floats]:
     """For each fold the predictions (n_C, n) of an SVR for all rows of K."""
-    from maxmargin.model_selection.c_path import solve_folds  # compiled: not at import
+    from maxmargin.solvers.c_path import solve_folds  # compiled: not at import
 
     first = runs[0].nodes.first
     n = len(K)
@@ -456,7 +456,7 @@ def _tube_values(K: Any, runs: list[_Run], Cs: Floats) -> list[Floats]:
 
 def _pair_values(K: Any, parts: list[Any], Cs: Floats, tol: float) -> list[Floats]:
     """For each fold the values (n_C, n, n_pairs) of all rows of K; the folds have the same classes."""
-    from maxmargin.model_selection.c_path import solve_folds  # compiled: not at import
+    from maxmargin.solvers.c_path import solve_folds  # compiled: not at import
 
     n, k = len(K), len(parts[0][3])
     pairs = list(combinations(range(k), 2))

@@ -2,7 +2,7 @@ r"""An epsilon-SVR of moderate size in one compiled call, on its whole kernel ma
 
 In :math:`\beta = \alpha - \alpha^*` the dual has n variables in place of 2n, and a kink at zero:
 :math:`\tfrac12\beta^\top K\beta - y^\top\beta + \varepsilon\sum_i|\beta_i|`, :math:`|\beta_i| \le C_i`. What
-solves it is the engine of C paths (`maxmargin.model_selection.c_path`): pair steps, and Newton steps from
+solves it is the engine of C paths (`maxmargin.solvers.c_path`): pair steps, and Newton steps from
 early on, which take the place of the many pair steps that large C asks for. A small machine that takes few
 pair steps is left to `maxmargin.solvers.small`. What is not solved so goes on in the ordinary way, from where
 it is.
@@ -63,7 +63,7 @@ class TubeMachine:
 
     def solve(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Solution | Floats:
         """The solution or, if it was not reached, the variables as far as they came."""
-        from maxmargin.model_selection.c_path import solve_machine  # compiled: not at import
+        from maxmargin.solvers.c_path import solve_machine  # compiled: not at import
 
         began = time.perf_counter()
         gram, n = self.gram, self.gram.n

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._jit import REORDER, add_rows, compiled, fmax, fmin
-from maxmargin.model_selection._c_newton import newton
-from maxmargin.model_selection._c_steps import BIG, gather, pair_steps, select
+from maxmargin.solvers._c_newton import newton
+from maxmargin.solvers._c_steps import BIG, gather, pair_steps, select
 
 Floats = NDArray[np.float64]
 

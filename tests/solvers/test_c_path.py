@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 
 from maxmargin import SVR
 from maxmargin.kernels import Kernel
-from maxmargin.model_selection.c_path import solve_c_path, solve_folds
 from maxmargin.model_selection.shared import SharedKernels
+from maxmargin.solvers.c_path import solve_c_path, solve_folds
 
 KERNELS = {
     "rbf": lambda X: rbf_kernel(X, gamma=0.1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._jit import REORDER, add_rows, compiled, fmax, fmin
-from maxmargin.model_selection._c_steps import BIG
+from maxmargin.solvers._c_steps import BIG
 
 
 @compiled(fastmath=REORDER)
