@@ -115,6 +115,30 @@ def test_search_of_a_pipeline_names_parameters_as_the_user_did(run):
     assert len(report["nodes"]) == 14  # two C, seven widths around 1 / n_features
 
 
+def test_search_says_when_the_best_is_at_the_edge_of_the_grid(run):
+    edge = run("search", "cancer.npz", "-C", "1e-4,1e-3,1e-2", "--gamma", "0.001,0.03,1")
+    assert "best C is at the edge" in edge.err
+    assert (
+        "gamma is at the edge" not in run("search", "cancer.npz", "-C", "1,10", "--gamma", "1e-6,0.01,10").err
+    )
+
+
+def test_search_over_names_lists_them(run):
+    got = run("search", "iris.csv", "-C", "1", "--param", "kernel=rbf,linear", "--gamma", "0.1")
+    assert got.code == 0 and "kernel=" in got.out
+
+
+def test_warnings_that_differ_in_numbers_only_are_shown_once(capsys, monkeypatch):
+    from maxmargin.cli import output
+
+    monkeypatch.setattr(output, "_shown", set())
+    for text in ("violation 1.5e-03, tol 0.001", "violation 2.25, tol 0.001", "something else"):
+        output.show_warning(text, UserWarning, "", 0)
+    output.show_warning("old", FutureWarning, "", 0)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["warning: violation 1.5e-03, tol 0.001", "warning: something else"]
+
+
 def test_compare_lists_each_solver_and_they_agree(run):
     pytest.importorskip("matplotlib")
     report = run(

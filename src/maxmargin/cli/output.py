@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
 
 import numpy as np
+
+_shown: set[str] = set()
 
 
 class BadInput(Exception):
@@ -38,9 +41,15 @@ def warn(text: str) -> None:
 def show_warning(
     message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    """Python's warnings in one line, without the place in the code that a user of commands has no use for."""
-    if not issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning):
-        warn(str(message))
+    """Python's warnings in one line, without the place in the code that a user of commands has no use for.
+
+    Of those that differ in their numbers only, such as the fits of a search give, the first is shown.
+    """
+    kind = re.sub(r"[\d.]+(e[-+]\d+)?", "#", str(message))
+    if issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning) or kind in _shown:
+        return
+    _shown.add(kind)
+    warn(str(message))
 
 
 def console(stream: TextIO | None = None) -> Any:

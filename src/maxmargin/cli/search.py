@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import BadInput, Interrupted, emit, facts, need_matplotlib, table
+from maxmargin.cli.output import BadInput, Interrupted, emit, facts, need_matplotlib, note, table
 
 _VALUES = "Values a,b,c or first:last:count (evenly spaced in logarithms)."
 
@@ -115,9 +115,22 @@ def search(
         table(
             f"The best {min(top, len(nodes))} of {len(nodes)} nodes, {searcher.n_splits_} folds", nodes[:top]
         )
-        facts("", {**report, "best": ", ".join(f"{k}={v:.6g}" for k, v in chosen.items())})
+        shown = (f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items())
+        facts("", {**report, "best": ", ".join(shown)})
+        for name in _at_the_edge(chosen, nodes):
+            note(f"the best {name} is at the edge of the grid: a wider range may hold a better one")
     if searcher.interrupted_:
         raise Interrupted("interrupted; this is the best of what was done")
+
+
+def _at_the_edge(chosen: dict[str, Any], nodes: list[dict[str, Any]]) -> list[str]:
+    """Parameters with several numbers whose best is the first or the last of them."""
+    edge = []
+    for name, value in chosen.items():
+        values = {node[name] for node in nodes if isinstance(node.get(name), float | int)}
+        if len(values) > 2 and value in (min(values), max(values)):
+            edge.append(name)
+    return edge
 
 
 def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]:
