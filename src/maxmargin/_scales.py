@@ -26,15 +26,17 @@ def disparity(X: Any) -> tuple[int, int, float] | None:
     --------
     >>> import numpy as np
     >>> from maxmargin._scales import disparity
-    >>> disparity(np.array([[0.0, 0.0, 7.0], [1.0, 9000.0, 7.0]]))
-    (1, 0, 9000.0)
+    >>> large, small, ratio = disparity(np.array([[0.0, 0.0, 7.0], [1.0, 9000.0, 7.0]]))
+    >>> large, small, round(ratio)
+    (1, 0, 9000)
     >>> disparity(np.array([[0.0, 0.0], [1.0, 9.0]]))
     """
     if sp.issparse(X) or X.ndim != 2 or X.dtype.kind != "f" or X.shape[1] < 2:
         return None
     with np.errstate(all="ignore"):
         rows = np.asarray(X[:: 1 + len(X) // _SAMPLE], dtype=np.float64)
-        spread = np.std(rows, axis=0)
+        rest = rows - rows.mean(axis=0)
+        spread = np.sqrt(np.einsum("ij,ij->j", rest, rest) / len(rows))
         tiny = spread <= 1e-6 * np.abs(rows[0])  # rounding of a constant, in float32 at worst
     spread[tiny | ~np.isfinite(spread)] = 0.0
     large = int(np.argmax(spread))

@@ -129,6 +129,8 @@ class BaseSVR(RegressorMixin, BaseSVM):
 
 def _targets(y: Any) -> Floats:
     """One finite float64 number per sample."""
+    if type(y) is np.ndarray and y.dtype == np.float64 and y.ndim == 1 and np.isfinite(y).all():
+        return y  # nearly always: the checks below would take as long as some pair steps
     if np.ndim(y) == 2 and np.shape(y)[1] != 1:
         raise ValueError(
             f"y should be a 1d array, got an array of shape {np.shape(y)} instead: for several targets "
