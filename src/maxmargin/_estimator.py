@@ -421,6 +421,31 @@ _WORST_FIRST = (
 )
 
 
+def box(problem: Dual) -> float:
+    """The largest width of the box, by which a start is known to be of another C."""
+    return float(np.max(problem.hi - problem.lo, initial=0.0))
+
+
+def rescaled(start: Floats, u: Floats, before: float, now: float) -> Floats:
+    """The values `start` of a solution u, for a machine with another box.
+
+    Most multipliers sit at their bound and move with it, if they do at all.
+    """
+    bounded = np.count_nonzero(np.abs(u) >= before) > 0.5 * np.count_nonzero(u)
+    if np.isfinite(before) and np.isfinite(now) and (bounded or now < before):
+        return start * (now / before)
+    return start
+
+
+def check_finite(coef: Floats, intercept: Floats) -> None:
+    """Refuse a machine that overflowed."""
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite. The input data may contain "
+            "large values and need to be preprocessed."
+        )
+
+
 def _float32_rounding(problem: Dual) -> float:
     """What the rounding of kernel values about 1 may do to a gradient at most; 0 if nobody can tell."""
     size = float(np.sum(problem.hi - problem.lo))

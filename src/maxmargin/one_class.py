@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
-from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
+from maxmargin._estimator import BaseSVM, Machine, _align, check_finite, with_callbacks
 
 Floats = NDArray[np.float64]
 
@@ -193,11 +193,7 @@ class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
         self.offset_ = problem.scale * solution.offset
         self.intercept_ = -self.offset_
-        if not (np.isfinite(self._dense_coef).all() and np.isfinite(self.offset_).all()):
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain "
-                "large values and need to be preprocessed."
-            )
+        check_finite(self._dense_coef, self.offset_)
         self.n_iter_ = max(1, solution.n_iter)
         self.dual_gap_ = solution.gap * problem.scale**2
         self.trace_ = [solution.trace]

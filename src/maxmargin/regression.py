@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from maxmargin import dual, solvers
-from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
+from maxmargin._estimator import BaseSVM, Machine, _align, box, check_finite, rescaled, with_callbacks
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solution, Status
 
@@ -70,7 +70,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         machine = Machine("all", problem, np.tile(own, 2), np.zeros(2, np.intp), self._warm(problem, order))
         solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
         self._assemble(X, order, solution)
-        self._box = _box(problem)
+        self._box = box(problem)
         both = solution.u.reshape(2, -1).T
         self._solved = (self.shape_fit_, order, both) if self.warm_start else None
         self._report([solution])
@@ -82,12 +82,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         if start is None:
             return None
         u = start.reshape(-1, 2).T.ravel()
-        # With another C: most multipliers sit at their bound and move with it, if they do at all.
-        now, before = _box(problem), self._box
-        bounded = np.count_nonzero(np.abs(u) >= before) > 0.5 * np.count_nonzero(u)
-        if np.isfinite(before) and np.isfinite(now) and (bounded or now < before):
-            u = u * (now / before)
-        return u
+        return rescaled(u, u, self._box, box(problem))
 
     def _assemble(self, X: Any, order: Index, solution: Solution) -> None:
         """scikit-learn's attributes."""
@@ -99,11 +94,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         self._dense_coef = coef[None, used]
         self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
         self.intercept_ = np.array([-float(np.mean(solution.offset))])
-        if not (np.isfinite(self._dense_coef).all() and np.isfinite(self.intercept_).all()):
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain "
-                "large values and need to be preprocessed."
-            )
+        check_finite(self._dense_coef, self.intercept_)
         self.n_iter_ = max(1, solution.n_iter)
         self.dual_gap_ = float(solution.gap)
         self.trace_ = [solution.trace]
@@ -145,10 +136,6 @@ def _targets(y: Any) -> Floats:
         raise ValueError(f"The targets of a regression must be numbers: {error}.") from error
     assert_all_finite(y, input_name="y")
     return y
-
-
-def _box(problem: Dual) -> float:
-    return float(np.max(problem.hi - problem.lo, initial=0.0))
 
 
 class SVR(BaseSVR):

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual, solvers
-from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
+from maxmargin._estimator import BaseSVM, Machine, _align, box, check_finite, rescaled, with_callbacks
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solution, Status
 
@@ -136,13 +136,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             return None
         full = np.zeros(self.shape_fit_[0])
         full[rows] = u
-        warm = full[samples]
-        # With another C: most multipliers sit at their bound and move with it, if they do at all.
-        now = _box(problem)
-        bounded = np.count_nonzero(np.abs(u) >= upper) > 0.5 * np.count_nonzero(u)
-        if np.isfinite(upper) and np.isfinite(now) and (bounded or now < upper):
-            warm = warm * (now / upper)
-        return warm
+        return rescaled(full[samples], u, upper, box(problem))
 
     # -- from solutions to scikit-learn's attributes -------------------------------------------
 
@@ -166,11 +160,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self._keep_support(X, order[used])
         self._n_support = np.histogram(used, bins=segments)[0].astype(np.int32)
         dual_coef = np.ascontiguousarray(coef[:, used])
-        if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite. The input data may contain "
-                "large values and need to be preprocessed."
-            )
+        check_finite(dual_coef, intercept)
         self._dense_coef = dual_coef
         self.dual_coef_ = _align(sp.csr_array(dual_coef)) if self._sparse else dual_coef
         self.intercept_ = intercept
@@ -189,7 +179,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self._solved = {
             "shape": self.shape_fit_,
             "pairs": {  # by text: files such as those of skops have no other keys
-                str(pair): (m.problem.name, _box(m.problem), order[m.samples], s.u)
+                str(pair): (m.problem.name, box(m.problem), order[m.samples], s.u)
                 for pair, m, s in zip(pairs, machines, solutions, strict=True)
             },
         } if self.warm_start else None  # fmt: skip
@@ -310,10 +300,6 @@ def _hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:
         margin = 1.0  # touching hulls: nothing to scale to, but the direction is kept
     signs = np.where(problem.group == 0, 1.0, -1.0)
     return signs * u / margin, -float(shift / margin)
-
-
-def _box(problem: Dual) -> float:
-    return float(np.max(problem.hi - problem.lo, initial=0.0))
 
 
 class SVC(BaseSVC):

@@ -117,7 +117,6 @@ def compare(
 def _row(name: str, model: Any, seconds: float) -> dict[str, Any]:
     import numpy as np
 
-    # Of every machine the value that was reached: they must agree up to the gaps.
     return {
         "solver": name,
         "status": str(model.status_),

@@ -43,6 +43,8 @@ def train(
 
     Example: maxmargin train iris.csv iris.maxmargin --target species --scale standard -C 10
     """
+    import numpy as np
+
     from maxmargin.cli.machines import prepare, remember_names, score
 
     parameters = o.given(
@@ -72,7 +74,7 @@ def train(
         "status": str(getattr(fitted, "status_", "solved")),  # IncrementalSVC is always exact
         "support_vectors": len(fitted.support_),
         "epsilon": float(fitted.epsilon_) if hasattr(fitted, "epsilon_") else None,
-        "dual_gap": _total(fitted.dual_gap_) if hasattr(fitted, "dual_gap_") else None,
+        "dual_gap": float(np.sum(fitted.dual_gap_)) if hasattr(fitted, "dual_gap_") else None,
         "seconds": seconds,
         **({f"training_{scored[0]}": scored[1]} if scored else {}),
         **(validated or {}),
@@ -96,9 +98,3 @@ def _cross_validate(task: Any, folds: int) -> dict[str, float]:
         "cv_score": float(search.cv_results_["mean_test_score"][0]),
         "cv_std": float(search.cv_results_["std_test_score"][0]),
     }
-
-
-def _total(gap: Any) -> float:
-    import numpy as np
-
-    return float(np.sum(gap))

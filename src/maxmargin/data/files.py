@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from maxmargin._files import writing
 from maxmargin.data import csv, npz, parquet, svmlight
 from maxmargin.data.table import DataError, Table, Wanted
 
@@ -33,7 +34,7 @@ _READ: dict[str, Callable[[bytes, str, Wanted], Table]] = {
     "parquet": parquet.read,
     "npz": npz.read,
 }
-_WRITE: dict[str, Callable[[Table, BinaryIO], None]] = {
+_WRITE: dict[str, Callable[[Table, Any], None]] = {
     "svmlight": svmlight.write,
     "csv": csv.write,
     "parquet": parquet.write,
@@ -116,16 +117,11 @@ def write(table: Table, file: str | os.PathLike[str], *, format: str | None = No
     if os.fspath(file) == "-":
         _WRITE[kind](table, sys.stdout.buffer)
         return
-    target = Path(file)
-    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        with partial.open("wb") as out:
+        with writing(file) as out:
             _WRITE[kind](table, out)
-        partial.replace(target)  # nothing is lost if writing fails
     except OSError as error:
         raise DataError(f"{file} cannot be written: {error.strerror or error}.") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def sniff(contents: bytes) -> str:

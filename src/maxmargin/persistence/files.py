@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
-File = Any  # str, os.PathLike or a binary file object
+from maxmargin._files import File, is_path
 
 
 class ModelFileError(ValueError):
@@ -32,33 +31,6 @@ def name_of(file: File) -> str:
         return os.fsdecode(os.fspath(file))
     name = getattr(file, "name", None)
     return name if isinstance(name, str) else "<stream>"
-
-
-def is_path(file: File) -> bool:
-    """Whether the file is named rather than open."""
-    return isinstance(file, str | bytes | os.PathLike)
-
-
-@contextmanager
-def writing(file: File) -> Iterator[IO[bytes]]:
-    """A stream to write to; a path is replaced when all is written, or not at all."""
-    if not is_path(file):
-        if not hasattr(file, "write"):
-            raise TypeError(f"file must be a path or a binary file object, got {type(file).__name__}.")
-        yield file
-        return
-    target = os.path.realpath(os.fsdecode(os.fspath(file)))
-    beside = f"{target}.{secrets.token_hex(4)}.part"
-    stream = open(beside, "xb")  # noqa: SIM115  (closed before it is renamed)
-    try:
-        with stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        os.unlink(beside)
-        raise
 
 
 @contextmanager

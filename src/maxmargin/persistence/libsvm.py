@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.persistence.files import File, writing
+from maxmargin._files import writing
+from maxmargin.persistence.files import File
 from maxmargin.persistence.libsvm_text import KERNELS, Text, parse
 from maxmargin.persistence.store import check_storable, chosen
 

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn.pipeline import Pipeline
 
-from maxmargin.persistence.files import File, writing
+from maxmargin._files import writing
+from maxmargin.persistence.files import File
 from maxmargin.persistence.machines import MACHINES
 from maxmargin.persistence.onnx_graph import Graph
 from maxmargin.persistence.scalers import SCALERS

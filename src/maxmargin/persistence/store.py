@@ -7,8 +7,9 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin._files import writing
 from maxmargin.persistence import native
-from maxmargin.persistence.files import File, ModelFileError, name_of, reading, writing
+from maxmargin.persistence.files import File, ModelFileError, name_of, reading
 from maxmargin.persistence.machines import MACHINES
 from maxmargin.persistence.models import class_of, describe, restore
 from maxmargin.persistence.scalers import SCALERS
