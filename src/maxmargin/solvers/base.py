@@ -10,14 +10,16 @@ import enum
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._limits import Limit, Stopped, under
 from maxmargin.dual import Dual
-from maxmargin.solvers.interrupt import Interrupt, watch_interrupt
+from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.state import State, Stop
 
@@ -122,11 +124,12 @@ class Solver(ABC):
         """Improve ``state.u`` for a while, update ``state.g`` and ``state.n_iter``."""
 
     def small_machines(
-        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop
+        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop, many: bool = False
     ) -> Any:
         """A quicker way to solve small problems over segments of `gram`, or None.
 
-        See `maxmargin.solvers.small.SmallMachines`.
+        `problems` are all of them or, if there are `many`, some that the others can be judged by. See
+        `maxmargin.solvers.small.SmallMachines`.
         """
         return None
 
@@ -155,7 +158,7 @@ class Solver(ABC):
         warm: ArrayLike | None = None,
         stop: Stop | None = None,
         callback: Callback | None = None,
-        interrupt: Interrupt | None = None,
+        interrupt: Limit | None = None,
     ) -> Solution:
         """Minimise the dual `problem` over the kernel rows of `gram`.
 
@@ -171,14 +174,16 @@ class Solver(ABC):
             When to stop.
         callback : callable, optional
             Called with a `Record` at each checkpoint; a true answer ends the run.
-        interrupt : Interrupt, optional
-            A switch shared by several runs; by default Ctrl-C during this run only.
+        interrupt : Limit, optional
+            A deadline and a switch shared by several runs, which somebody else watches; by default the
+            ``max_time`` of `stop` and Ctrl-C during this run only, see `maxmargin.solvers.interrupt`.
 
         Returns
         -------
         Solution
             With a status; budgets, Ctrl-C and stalls end the run but lose nothing.
         """
+        began = time.perf_counter()
         stop = stop or Stop()
         if not self.accepts(problem):
             from maxmargin.solvers import accepting
@@ -187,10 +192,15 @@ class Solver(ABC):
                 f"{type(self).__name__} cannot take the problem {problem.name!r}; these solvers "
                 f"can: {', '.join(accepting(problem))}."
             )
-        if interrupt is None:
-            with gram.threads, watch_interrupt() as interrupt:
-                return self._run(problem, gram, warm, stop, callback, interrupt)
-        return self._run(problem, gram, warm, stop, callback, interrupt)
+        with ExitStack() as stack:
+            if interrupt is None:
+                stack.enter_context(gram.threads)
+                limit = stack.enter_context(watch_interrupt(Limit(stop.max_time)))
+                stack.enter_context(limit)
+            else:
+                limit = interrupt
+                stack.enter_context(under(limit))
+            return self._run(problem, gram, warm, stop, callback, _Run(gram, limit, began))
 
     def _run(
         self,
@@ -199,91 +209,117 @@ class Solver(ABC):
         warm: ArrayLike | None,
         stop: Stop,
         callback: Callback | None,
-        interrupt: Interrupt,
+        run: _Run,
     ) -> Solution:
-        began = time.perf_counter()
-        evals, calls = gram.n_evals, gram.n_calls
         u, memory = self.start(problem, warm)
-        state = State(problem, gram, u, problem.gradient(u, gram), stop, memory=memory)
+        try:
+            g = problem.gradient(u, gram)
+        except Stopped:
+            if warm is not None:  # without it the start may be a point of which the gradient is known
+                return self._run(problem, gram, None, Stop(), None, run)
+            return not_begun(u, problem.ridge * u - problem.p, run.limit, problem.n_groups)
+        state = State(problem, gram, u, g, stop, memory=memory)
         state.left = stop.iterations(problem.m)
         try:
-            return self._loop(state, callback, interrupt, began, (evals, calls))
+            return self._loop(state, callback, run)
         except BaseException:
             self.abandon(state)
             raise
 
-    def _loop(
-        self,
-        state: State,
-        callback: Callback | None,
-        interrupt: Interrupt,
-        began: float,
-        counted: tuple[int, int],
-    ) -> Solution:
-        problem, stop = state.problem, state.stop
-        evals, calls = counted
-        self.begin(state)
+    def _loop(self, state: State, callback: Callback | None, run: _Run) -> Solution:
+        problem = state.problem
         precision = Precision(state)
-        bounded = _Bounded(state)
         trace = _Trace()
+        begun = False
+        try:
+            if run.limit.over:
+                raise Stopped
+            self.begin(state)
+            begun = True
+            status, record, scale = self._advance_to_the_end(state, precision, trace, callback, run)
+        except Stopped:  # in the middle of something: u and g need not belong together
+            self.abandon(state)
+            state.go_back()
+            record, scale = self._look(state, run)
+            trace.end(record)
+            status = ended(run.limit)
+        if status is not Status.SOLVED:
+            _allow_for_rounding(state, precision)
+        noise = 2 * state.noise * scale if state.noise else 0.0
+        return Solution(
+            u=state.u,
+            offset=problem.offset(state.u, state.g),
+            status=status,
+            gap=float(problem.gap(state.u, state.g, state.noise)),
+            violation=record.violation + noise,
+            objective=record.objective,
+            n_iter=state.n_iter,
+            n_kernel_calls=run.calls(state.gram),
+            n_kernel_evals=run.evals(state.gram),
+            seconds=run.seconds,
+            trace=trace.records(),
+            gradient=state.g,
+            details=self.details(state) if begun else {},
+        )
+
+    def _advance_to_the_end(
+        self, state: State, precision: Precision, trace: _Trace, callback: Callback | None, run: _Run
+    ) -> tuple[Status, Record, float]:
+        """How it ended, with the last record and the scale of its violation."""
+        problem, stop, limit = state.problem, state.stop, run.limit
+        unbounded = not (np.isfinite(problem.lo).all() and np.isfinite(problem.hi).all())
         asked = False  # by a callback, to end
         while True:
-            state.least, state.most = problem.extremes(state.u, state.g)
-            scale = problem.tolerance_scale(state.u, state.g)
-            worst = float(np.max(state.most - state.least))
-            violation = worst * scale if worst > 0 else 0.0
-            record = Record(
-                n_iter=state.n_iter,
-                seconds=time.perf_counter() - began,
-                violation=violation,
-                objective=state.objective(),
-                n_support=int(np.count_nonzero(state.u)),
-                n_kernel_evals=state.gram.n_evals - evals,
-                n_kernel_calls=state.gram.n_calls - calls,
-            )
+            record, scale = self._look(state, run)
+            if unbounded and not record.objective > _BOTTOM:
+                # With an indefinite kernel there may be no minimum.
+                state.go_back()
+                record, scale = self._look(state, run)
+                trace.add(record)
+                return Status.STALLED, record, scale
             state.target = state.tol / scale - 2 * state.noise
-            reached = self._reached(state, violation, scale)
-            ending = asked or interrupt.pulled or self._used_up(state, record) is not None
+            reached = self._reached(state, record.violation, scale)
+            ending = asked or limit.over or self._used_up(state, record) is not None
             if (reached or ending or state.stuck) and self.settle(state):
                 state.stuck = False
                 continue  # look again, with nothing put off
+            state.keep()
             status = self._status(state, record, scale, precision, reached)
-            if bounded.fell(record.objective):
-                status, violation, record = Status.STALLED, bounded.violation, bounded.record
-            else:
-                bounded.keep(record, violation)
             if callback is not None and not asked:
                 asked = bool(callback(record))
-            if status is None and (asked or interrupt.pulled):
+            if status is None and (asked or limit.over):
                 if self.settle(state):
                     continue
-                status = Status.INTERRUPTED
+                status = Status.INTERRUPTED if asked else ended(run.limit)
             trace.add(record)
             if status is not None:
-                if status is not Status.SOLVED:
-                    precision.measure()
-                break
+                return status, record, scale
             if precision.replaced:
                 precision.replaced = False
                 state.least, state.most = problem.extremes(state.u, state.g)
                 self.begin(state)
             state.left = stop.iterations(problem.m) - state.n_iter
             self.advance(state)
-        return Solution(
-            u=state.u,
-            offset=problem.offset(state.u, state.g),
-            status=status,
-            gap=float(problem.gap(state.u, state.g, state.noise)),
-            violation=violation + (2 * state.noise * scale if state.noise else 0.0),
-            objective=record.objective,
+            # What did not move may have had no time to.
+            state.stuck = state.stuck and not limit.over
+
+    @staticmethod
+    def _look(state: State, run: _Run) -> tuple[Record, float]:
+        """A record of the state, and the scale of its violation; sets the extremes."""
+        problem = state.problem
+        state.least, state.most = problem.extremes(state.u, state.g)
+        scale = problem.tolerance_scale(state.u, state.g)
+        worst = float(np.max(state.most - state.least))
+        record = Record(
             n_iter=state.n_iter,
-            n_kernel_calls=state.gram.n_calls - calls,
-            n_kernel_evals=state.gram.n_evals - evals,
-            seconds=time.perf_counter() - began,
-            trace=trace.records(),
-            gradient=state.g,
-            details=self.details(state),
+            seconds=run.seconds,
+            violation=worst * scale if worst > 0 else 0.0,
+            objective=state.objective(),
+            n_support=int(np.count_nonzero(state.u)),
+            n_kernel_evals=run.evals(state.gram),
+            n_kernel_calls=run.calls(state.gram),
         )
+        return record, scale
 
     def _status(
         self, state: State, record: Record, scale: float, precision: Precision, reached: bool
@@ -328,25 +364,57 @@ class Solver(ABC):
         return self.paper_rule(state) <= stop.tol
 
 
-class _Bounded:
-    """Keeps the last point of an unbounded box: with an indefinite kernel there may be no minimum."""
+class _Run:
+    """What one run is counted from, and when it has to end."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._open = not (np.isfinite(state.problem.lo).all() and np.isfinite(state.problem.hi).all())
-        self.violation = np.inf
+    def __init__(self, gram: Any, limit: Limit, began: float) -> None:
+        self.limit, self._began = limit, began
+        self._evals, self._calls = gram.n_evals, gram.n_calls
 
-    def keep(self, record: Record, violation: float) -> None:
-        if self._open:
-            self.record, self.violation = record, violation
-            self._u, self._g = self._state.u.copy(), self._state.g.copy()
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
 
-    def fell(self, objective: float) -> bool:
-        """Whether the objective has fallen to where no minimum can be; the last point is put back."""
-        if not self._open or objective > _BOTTOM:
-            return False
-        self._state.u, self._state.g = self._u, self._g
-        return True
+    def evals(self, gram: Any) -> int:
+        return int(gram.n_evals - self._evals)
+
+    def calls(self, gram: Any) -> int:
+        return int(gram.n_calls - self._calls)
+
+
+def _allow_for_rounding(state: State, precision: Precision) -> None:
+    """Measure the error of the gradient of a run that ends without its tolerance."""
+    try:
+        precision.measure()
+    except Stopped:  # no time to measure it: what it is at most
+        bound = state.gram.value_error * float(np.abs(state.u).sum())
+        state.noise = max(bound, state.noise)
+
+
+def ended(limit: Limit) -> Status:
+    """The status of what a limit has ended."""
+    return Status.INTERRUPTED if limit.pulled else Status.MAX_TIME
+
+
+def not_begun(u: Floats, g: Floats, limit: Limit, n_groups: int = 0) -> Solution:
+    """A feasible point, for a run whose time was up before the gradient of its start was known.
+
+    `g` is what is known of it: the gradient without the kernel. So nothing bounds the gap.
+    """
+    return Solution(
+        u=u,
+        offset=np.zeros(n_groups),
+        status=ended(limit),
+        gap=np.inf,
+        violation=np.inf,
+        objective=np.inf,
+        n_iter=0,
+        n_kernel_calls=0,
+        n_kernel_evals=0,
+        seconds=0.0,
+        trace=(),
+        gradient=g,
+    )
 
 
 class _Trace:
@@ -366,14 +434,12 @@ class _Trace:
         self._count += 1
         self._last = record
 
+    def end(self, record: Record) -> None:
+        """The last record of a run that was stopped; one of the same iteration may be there already."""
+        if self._last is None or self._last.n_iter != record.n_iter:
+            self.add(record)
+
     def records(self) -> tuple[Record, ...]:
         if self._last is not None and self._kept[-1] is not self._last:
             return (*self._kept, self._last)
         return tuple(self._kept)
-
-
-def with_time_left(stop: Stop, deadline: float | None) -> Stop:
-    """The same rule with what is left of a common time budget."""
-    if deadline is None:
-        return stop
-    return replace(stop, max_time=max(0.0, deadline - time.perf_counter()))

@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import REORDER, compiled
+from maxmargin._jit import REORDER, compiled, raised
+from maxmargin._limits import call, current
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.state import State
@@ -155,7 +156,8 @@ def on_face(
     problem = state.problem
     u, g = state.u[own], state.g[own]
     groups, group = np.unique(problem.group[own], return_inverse=True)
-    steps, finished = minimise(
+    steps, finished = call(
+        minimise,
         Q,
         g,
         u,
@@ -166,6 +168,8 @@ def on_face(
         conjugate,
         max(flat, 0.0),
         budget,
+        current().flag,
+        work=float(budget) * len(own) ** 2,
     )
     return u, g, int(steps), bool(finished)
 
@@ -361,7 +365,7 @@ def _bend(u, lo, hi, d, step, group, n_groups, change):  # type: ignore[no-untyp
 
 
 @compiled()
-def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget):  # type: ignore[no-untyped-def]
+def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, flag):  # type: ignore[no-untyped-def]
     """Rosen's method on a block; changes u and its gradient g in place.
 
     Begins by releasing what may be; with steepest directions it ends when the face is optimal after that,
@@ -377,7 +381,7 @@ def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget):  # type
     change, more = np.zeros(n), np.zeros(n)
     before = 0.0  # the squared length of the last projected gradient; 0: begin with the steepest direction
     steps, rounds = 0, 0
-    while steps < budget:
+    while steps < budget and not raised(flag):
         _levels(g, u, lo, hi, free, group, level)
         worst, square, mixed = 0.0, 0.0, 0.0
         for t in range(n):
