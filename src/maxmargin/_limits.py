@@ -5,8 +5,8 @@ ways: compiled loops read `Limit.flag`, which a timer sets; Python code asks `Li
 between two slices of a long computation, which raises `Stopped`. Which limit holds is known per thread, so
 that neither kernels nor matrices need to be told.
 
-When the end has come, what takes no more than a twentieth of a second or a single slice can still be done: a last
-gradient, the certificate. The overrun of a fit is that and a few slices.
+When the end has come, what takes no more than a twentieth of a second or a single slice can still be done: a
+last gradient, the certificate. The overrun of a fit is that and a few slices.
 """
 
 from __future__ import annotations
