@@ -95,7 +95,7 @@ class Coefficients:
         self.integers[at] += missing
 
     def match(self, at: int, members: Any, others: Any) -> None:
-        """Change one entry of `members` such that they add up to as much as `others` with the sign changed."""
+        """Change one entry of `members` such that they and `others` add up to zero."""
         self.integers[at] -= int(sum(self.integers[members].tolist())) + int(
             sum(self.integers[others].tolist())
         )

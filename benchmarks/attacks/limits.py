@@ -1,4 +1,4 @@
-"""The part "limits": max_time bounds the whole fit, whatever the machine, and the answer is still certified."""
+"""The part "limits": max_time bounds the whole fit, and the answer is still certified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMES = (0.0, 0.01, 0.05, 0.5)
 def run(seed: int, quick: bool = False) -> Outcome:
     """One fit with a limit, repeated where it seems to take too long."""
     rng = generator("limits", seed)
-    kind = str(rng.choice([name for name in SOLVERS]))
+    kind = str(rng.choice(list(SOLVERS)))
     name, _, variant = kind.partition(" ")
     limit = float(rng.choice(TIMES))
     pairs = name in ("SVC", "NuSVC")

@@ -89,7 +89,9 @@ def _rival(model: Any, X: Any, y: Any) -> float | None:
         both = np.block([[K, -K], [-K, K]])
         E = np.kron(np.eye(2), np.ones(n))
         half = model.nu * n * model.C / 2
-        return _solve(both, np.concatenate([y, -y]), np.zeros(2 * n), np.full(2 * n, model.C), E, [half, half])
+        return _solve(
+            both, np.concatenate([y, -y]), np.zeros(2 * n), np.full(2 * n, model.C), E, [half, half]
+        )
     if name == "NuSVC":
         sign = np.where(y == model.classes_[1], 1.0, -1.0)
         E = np.stack([sign > 0, sign < 0]).astype(float)
@@ -118,7 +120,7 @@ def _rival(model: Any, X: Any, y: Any) -> float | None:
 
 def _solve(Q: Any, p: Any, lo: Any, hi: Any, E: Any, s: Any) -> float | None:
     """The largest p'u - u'Qu/2 with lo <= u <= hi and E u = s."""
-    import clarabel
+    import clarabel  # type: ignore[import-untyped]
     import scipy.sparse as sp
 
     m = len(p)
@@ -134,9 +136,9 @@ def _solve(Q: Any, p: Any, lo: Any, hi: Any, E: Any, s: Any) -> float | None:
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     A = sp.csc_matrix(sp.vstack(parts))
-    found = clarabel.DefaultSolver(sp.csc_matrix(np.triu(Q)), -p, A, np.concatenate(b), cones, settings).solve()
+    found = clarabel.DefaultSolver(
+        sp.csc_matrix(np.triu(Q)), -p, A, np.concatenate(b), cones, settings
+    ).solve()
     if "Solved" not in str(found.status):
         return None
     return -float(found.obj_val)
-
-

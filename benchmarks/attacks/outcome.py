@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 
 # Warnings of this class are answers where the documentation says so; any other is arithmetic gone wrong.
-DOCUMENTED = ("The margins could not be made exact", "SimpleSVM: the factor of", "overflow encountered in cast")
+DOCUMENTED = (
+    "The margins could not be made exact",
+    "SimpleSVM: the factor of",
+    "overflow encountered in cast",
+)
 
 
 @dataclass

@@ -19,8 +19,9 @@ ESTIMATORS = (
 )  # fmt: skip
 KERNELS = ("linear", "poly", "rbf", "rbf", "laplacian", "precomputed", "callable", "sigmoid")
 DIFFICULTIES = (
-    "plain", "offset", "sentinel row", "sentinel values", "zero or huge columns", "mixed scales", "duplicates",
-    "opposite labels", "bootstrap", "weights", "balanced, small C", "many classes", "tiny C", "huge C",
+    "plain", "offset", "sentinel row", "sentinel values", "zero or huge columns", "mixed scales",
+    "duplicates", "opposite labels", "bootstrap", "weights", "balanced, small C", "many classes", "tiny C",
+    "huge C",
     "rank deficient", "few rows per class", "extreme gamma", "large coef0", "many rows",
 )  # fmt: skip
 EVERY = ("auto", "batch", "smo", "smo-first-order", "rosen", "rosen-conjugate")
@@ -127,7 +128,9 @@ def size_of(rng: Rng, difficulty: str, most: int) -> tuple[int, int]:
     return n, d
 
 
-def random_problem(rng: Rng, most: int = 2600, kinds: Any = ESTIMATORS, difficulty: str | None = None) -> Problem:
+def random_problem(
+    rng: Rng, most: int = 2600, kinds: Any = ESTIMATORS, difficulty: str | None = None
+) -> Problem:
     """A problem of any kind."""
     kind = str(rng.choice(kinds))
     difficulty = str(rng.choice(DIFFICULTIES)) if difficulty is None else difficulty

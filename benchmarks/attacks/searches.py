@@ -1,4 +1,4 @@
-"""The part "searches": SVMSearchCV's scores are those of GridSearchCV over the same estimator, and over scikit-learn's.
+"""The part "searches": scores are those of GridSearchCV, with the same estimator and with scikit-learn's.
 
 Scores are compared fold by fold. Where they differ the machine of that node and fold is trained again, and a
 difference is forgiven only as far as held-out rows are so close to the boundary that the gaps of both
@@ -37,7 +37,8 @@ from maxmargin.model_selection import SVMSearchCV
 KINDS = ("SVC", "SVC", "SVC", "SVC balanced", "SVC squared", "NuSVC", "SVR", "SVR squared", "NuSVR",
          "OneClassSVM", "L2OneClassSVM", "AllDistancesSVC", "CrammerSingerSVC", "IncrementalSVC")  # fmt: skip
 RIVALS = {"SVC": sklearn.svm.SVC, "SVC balanced": sklearn.svm.SVC, "NuSVC": sklearn.svm.NuSVC,
-          "SVR": sklearn.svm.SVR, "NuSVR": sklearn.svm.NuSVR, "OneClassSVM": sklearn.svm.OneClassSVM}  # fmt: skip
+          "SVR": sklearn.svm.SVR, "NuSVR": sklearn.svm.NuSVR,
+          "OneClassSVM": sklearn.svm.OneClassSVM}  # fmt: skip
 
 
 class Case:
@@ -53,7 +54,9 @@ class Case:
         k = 2 if self.outliers or name == "IncrementalSVC" or rng.random() < 0.6 else 3
         X = points(rng, n, d)
         y: Any = labels(rng, X, k, rng.choice([0.05, 0.2, 0.4]))
-        self.difficulty = str(rng.choice(["plain", "duplicates", "opposite labels", "bootstrap", "imbalance"]))
+        self.difficulty = str(
+            rng.choice(["plain", "duplicates", "opposite labels", "bootstrap", "imbalance"])
+        )
         X = spoil(rng, X, self.difficulty)
         if self.difficulty == "opposite labels":
             X[n // 2 : 2 * (n // 2)] = X[: n // 2]
@@ -164,8 +167,8 @@ class Case:
         """One line."""
         weighted = " weights" if self.weight is not None else ""
         return (
-            f"{self.kind} {self.difficulty} {self.estimator!r} {self.grid} scoring={self.scoring} {self.options} "
-            f"X {type(self.X).__name__} {self.X.shape} {len(self.splits)} folds{weighted}"
+            f"{self.kind} {self.difficulty} {self.estimator!r} {self.grid} scoring={self.scoring} "
+            f"{self.options} X {type(self.X).__name__} {self.X.shape} {len(self.splits)} folds{weighted}"
         )
 
     def params(self) -> dict[str, Any]:
@@ -177,11 +180,11 @@ def run(seed: int) -> Outcome:
     """One search against its references."""
     case = Case(seed)
     outcome = Outcome(case.kind, case.describe())
-    refit = False
-    found, wrong = _search(SVMSearchCV(case.estimator, case.grid, cv=case.splits, scoring=case.scoring, refit=refit,
-                                       progress=False, **case.options), case, outcome)  # fmt: skip
-    slow, other = _search(GridSearchCV(case.estimator, case.grid, cv=case.splits, scoring=case.scoring, refit=refit,
-                                       return_train_score=case.options["return_train_score"]), case, None)  # fmt: skip
+    common = {"cv": case.splits, "scoring": case.scoring, "refit": False}
+    quick = SVMSearchCV(case.estimator, case.grid, progress=False, **common, **case.options)
+    found, wrong = _search(quick, case, outcome)
+    common["return_train_score"] = case.options["return_train_score"]
+    slow, other = _search(GridSearchCV(case.estimator, case.grid, **common), case, None)
     if found is None or slow is None:
         outcome.answer = "refused"
         if (found is None) != (slow is None):
@@ -194,8 +197,7 @@ def run(seed: int) -> Outcome:
         _compare(case, outcome, found.cv_results_, slow.cv_results_, "GridSearchCV", None)
         if case.kind in RIVALS and case.kernel != "laplacian" and not outcome.faults:
             rival = rivals(case)
-            theirs, _ = _search(GridSearchCV(rival, case.grid, cv=case.splits, scoring=case.scoring, refit=False,
-                                             error_score=np.nan), case, None)  # fmt: skip
+            theirs, _ = _search(GridSearchCV(rival, case.grid, **common), case, None)
             if theirs is not None:
                 _compare(case, outcome, found.cv_results_, theirs.cv_results_, "scikit-learn's", rival)
     return outcome
@@ -220,8 +222,7 @@ def _search(search: Any, case: Case, outcome: Outcome | None) -> tuple[Any, Any]
 
 
 def _compare(case: Case, outcome: Outcome, ours: Any, theirs: Any, whose: str, rival: Any) -> None:
-    columns = [key for key in theirs if key.startswith("split") and key.endswith("_score") or "_test_" in key]
-    columns = [key for key in columns if key.startswith("split")]
+    columns = [key for key in theirs if key.startswith("split")]
     nodes = list(ParameterGrid(case.grid))
     for column in columns:
         fold = int(column[len("split") :].split("_")[0])
@@ -276,7 +277,11 @@ def _explain(
         spread = float(np.var(y_test)) or 1.0
         rest = float(np.abs(y_test - decided[:, 0]).mean())
         allowed = near if "absolute" in metric else (2 * near * rest + near**2) / spread
-        return "" if abs(a - b) <= allowed else f"targets may differ by {near:.2g} only, the score by {allowed:.2g}"
+        return (
+            ""
+            if abs(a - b) <= allowed
+            else f"targets may differ by {near:.2g} only, the score by {allowed:.2g}"
+        )
     close = int((np.abs(decided) <= near).any(axis=1).sum())
     if type(fitted).__name__ in ("CrammerSingerSVC", "AllDistancesSVC") and decided.shape[1] > 1:
         best = np.sort(decided, axis=1)

@@ -1,8 +1,8 @@
 """The part "unique": the same problem in another form must give the same decision values.
 
 Rows in another order, a warm start, and whole weights in place of repeated rows. Two solutions with gaps g
-and g' have \\|w - w'\\| <= sqrt(2 g) + sqrt(2 g'); what they may differ by in a decision value follows from that
-and from `tol`. The bias has one documented value, so it must not jump either.
+and g' have |w - w'| <= sqrt(2 g) + sqrt(2 g'); what they may differ by in a decision value follows from
+that and from `tol`. The bias has one documented value, so it must not jump either.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from attacks.exact import Kernel, dense
 from attacks.outcome import Outcome, generator, recorded, refused
 from attacks.problems import labels, points, spoil
 
-KINDS = ("SVC", "SVC", "SVC balanced", "SVC squared", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "AllDistancesSVC",
-         "CrammerSingerSVC", "L2OneClassSVM")  # fmt: skip
+KINDS = ("SVC", "SVC", "SVC balanced", "SVC squared", "NuSVC", "SVR", "NuSVR", "OneClassSVM",
+         "AllDistancesSVC", "CrammerSingerSVC", "L2OneClassSVM")  # fmt: skip
 TRICKS = ("permutation", "warm start", "weights")
 
 
@@ -90,10 +90,10 @@ def run(seed: int) -> Outcome:
             worst = np.abs(a - b).max()
             if worst > allowed:
                 swapped = int(((a > 0) != (b > 0)).any(axis=1).sum())
+                offsets = [np.ravel(getattr(m, "intercept_", np.nan))[:3] for m in (one, other)]
                 outcome.faults.append(
                     f"{trick}: decision values differ by {worst:.3g} (allowed {allowed:.3g}), {swapped} of "
-                    f"{len(new)} labels; intercepts {np.ravel(one.intercept_)[:3] if hasattr(one, 'intercept_') else ''} "
-                    f"and {np.ravel(other.intercept_)[:3] if hasattr(other, 'intercept_') else ''}, gaps "
+                    f"{len(new)} labels; intercepts {offsets[0]} and {offsets[1]}, gaps "
                     f"{np.max(one.dual_gap_):.2g}, {np.max(other.dual_gap_):.2g}"
                 )
     return outcome

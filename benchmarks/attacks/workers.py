@@ -1,4 +1,4 @@
-"""Cases in processes of their own, with a watchdog: a crash or a hang is a failure of the case, not of the attack."""
+"""Cases in processes of their own, with a watchdog: a crash or a hang is a failure of the case alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ PARTS = {
     "certificates": "fits", "unique": "unique", "optimum": "optimum", "searches": "searches",
     "limits": "limits", "files": "files",
 }  # fmt: skip
-HANG = {"certificates": 60.0, "unique": 60.0, "optimum": 60.0, "searches": 180.0, "limits": 120.0, "files": 60.0}
+HANG = {
+    "certificates": 60.0,
+    "unique": 60.0,
+    "optimum": 60.0,
+    "searches": 180.0,
+    "limits": 120.0,
+    "files": 60.0,
+}
 FIRST = 6.0  # the first cases of a process compile: so many times the limit
 MEMORY = 1024  # megabytes that damaged files may take beyond what sound ones do
 
