@@ -40,7 +40,7 @@ def run(seed: int) -> Outcome:
     if name in ("NuSVC", "NuSVR", "OneClassSVM", "AllDistancesSVC"):
         options["nu"] = float(rng.choice([0.1, 0.3, 0.5]))
     if options["solver"] not in ("auto", "batch"):
-        options["max_time"] = 2.0
+        options["max_iter"] = 50_000
     model = getattr(maxmargin, name)(**options)
     outcome = Outcome(kind, f"{model!r} n={n} d={d}")
     with recorded(outcome):
