@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-from test_rounding import LONG, long_kernel
 
+from long_double import LONG, long_kernel
 from maxmargin import SVC
 
 

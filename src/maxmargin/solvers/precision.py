@@ -39,7 +39,7 @@ def exact_entries(problem: Dual, u: Floats, some: Index, gram: Any, allowed: flo
     if len(poor) and len(poor) * np.count_nonzero(u) * gram.cost <= _MOST_PRODUCTS:
         with np.errstate(over="ignore", invalid="ignore"):
             g[poor] = problem.exact_gradient(u, some[poor], gram, accurate=True)
-            # What remains is the rounding of the result, and that of exponentials or of someone else's values.
+            # What remains is the rounding of the result, and that of exponentials or of a user's function.
             rest = 2.0**-50 * (np.abs(g[poor]) + np.abs(problem.p[some[poor]]))
             if gram.kernel.translation_invariant:
                 rest += 2.0**-48 * float(np.abs(u).sum())
