@@ -15,6 +15,7 @@ from attacks.verdict import (
     ends_of,
     finish,
     in_box,
+    interval,
     mover,
     rescaling,
     row_coef,
@@ -40,9 +41,11 @@ def one_class(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) 
     near = 1e-12 * top
     ends = ends_of(e.h, a < top - near, a > near)
     extra = rescaling(part, rows, alpha)
-    return finish(
+    verdict = finish(
         "all", e.quad / 2, least - e.quad / 2, violation_of([ends]), e, 2 * total, faults, extra
     )  # fmt: skip
+    verdict.loose = interval([ends])
+    return verdict
 
 
 def one_class_l2(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:

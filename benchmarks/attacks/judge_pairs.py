@@ -12,11 +12,13 @@ from attacks.primal import fill, hinge, squared_hinge
 from attacks.verdict import (
     Floats,
     Verdict,
+    at_bounds,
     dense_coef,
     ends_of,
     finish,
     in_box,
     intercept,
+    interval,
     mover,
     rescaling,
     sums,
@@ -99,8 +101,10 @@ def svc(
     if squared:  # may have been solved as hulls, and scaled
         extra = rescaling(kernel, rows, u)
     verdict = finish(name, e.quad / 2 + loss, dual, violation_of([ends]), e, size, faults, extra)
+    verdict.loose = interval([ends])
     if getattr(model, "status_", "") == "solved":
-        intercept(verdict, kernel, rows, u, -(b + e.reference), ends, model.tol)
+        settled = not squared and at_bounds(u, C)
+        intercept(verdict, kernel, rows, u, -(b + e.reference), ends, model.tol, settled)
     return verdict
 
 
@@ -155,6 +159,7 @@ def nu_svc(
     # f(u) - min f <= square - least; in the words of a primal and a dual value: ½ square and the rest.
     verdict = finish(name, square / 2, least - square / 2, scale * violation_of(ends), e, 4.0, faults, extra)
     verdict.slack *= scale
+    verdict.loose = interval(ends) * float(total)
     return verdict
 
 

@@ -11,10 +11,12 @@ from attacks.primal import nearest_zero, squared_tube, tube
 from attacks.verdict import (
     Floats,
     Verdict,
+    at_bounds,
     ends_of,
     finish,
     in_box,
     intercept,
+    interval,
     mover,
     row_coef,
     sums,
@@ -75,9 +77,11 @@ def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Ver
     verdict = finish("all", primal, dual, violation_of([(least, most)]), e, size, faults)
     # Residuals are differences of targets, which may be large.
     verdict.slack += 1e-12 * float(np.abs(target).max(initial=LD(0)))
+    verdict.loose = interval([(least, most)])
     if getattr(model, "status_", "") == "solved":
         offset = -(float(model.intercept_[0]) + e.reference)
-        intercept(verdict, part, rows, beta, offset, (least, most), model.tol)
+        settled = not (hard or squared) and at_bounds(beta, C.astype(np.float64))
+        intercept(verdict, part, rows, beta, offset, (least, most), model.tol, settled)
     return verdict
 
 
@@ -93,12 +97,13 @@ def nu_svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> 
     # With t = b ± ε the problem falls into two: Σ C max(0, rest - t) + half t, and its mirror image.
     loss = nearest_zero(rest, C, half) + nearest_zero(-rest, C, half)
     primal, dual = e.quad / 2 + loss, np.sum(target * b) - e.quad / 2
-    violation = LD(np.nan)
+    violation, loose = LD(np.nan), 0.0
     if above > half * (1 - LD(1e-9)):  # otherwise which α and α* were meant is not known
         g, near = e.h - target, 1e-12 * C
         ends = [ends_of(g, b < C - near, b > near), ends_of(g, b < -near, b > near - C)]
-        violation = violation_of(ends)
+        violation, loose = violation_of(ends), interval(ends)
     size = np.abs(b).sum() + 2 * C.sum()
     verdict = finish("all", primal, dual, violation, e, size, faults)
+    verdict.loose = loose
     verdict.slack += 1e-12 * float(np.abs(target).max(initial=LD(0)))
     return verdict
