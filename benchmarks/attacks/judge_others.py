@@ -24,7 +24,7 @@ from attacks.verdict import (
 )
 
 
-def one_class(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def one_class(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     """½ α'Kα with Σ α = nu Σ weight, α ≤ weight: LIBSVM's scaling."""
     alpha, kept = row_coef(model, len(rows), weight)
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -34,7 +34,8 @@ def one_class(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) 
     in_box(faults, alpha, top, "all")
     exact = Coefficients(alpha)
     sums(faults, float(exact.total(slice(None))), total, total, "all")
-    exact.move(mover(rows, part, alpha, top), slice(None), total)
+    if repaired:
+        exact.move(mover(rows, part, alpha, top), slice(None), total)
     e = expansion(part, rows, exact, bias=False)
     a = exact.long()
     least = fill(e.h, top / total) * LD(total)
@@ -48,7 +49,7 @@ def one_class(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) 
     return verdict
 
 
-def one_class_l2(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def one_class_l2(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     """½|w|² + ½ Σ C ξ² without a bias; the dual Σ α - ½|w|² - Σ α²/(2C)."""
     alpha, kept = row_coef(model, len(rows), weight)
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -89,7 +90,9 @@ def _ridged_gap(h: Long, u: Long, ridge: Long) -> np.longdouble:
     return np.sum(h * (u - v)) + np.sum(ridge * (u**2 - v**2)) / 2
 
 
-def all_distances(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def all_distances(
+    model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool
+) -> Verdict:
     """½ Σ u a k u with a = K - 1 within a class and -1 between classes, Σ u = 1 in each, u ≤ mu weight."""
     u, kept = row_coef(model, len(rows), weight)
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -109,7 +112,8 @@ def all_distances(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floa
         own = np.where(label == r, u, 0.0)
         exact = Coefficients(own)
         sums(faults, float(exact.total(slice(None))), 1.0, 1.0, f"class {r}")
-        exact.move(mover(rows, part, own, mu), slice(None), 1.0)
+        if repaired:
+            exact.move(mover(rows, part, own, mu), slice(None), 1.0)
         exacts.append(exact)
     # The centre c_r - c: expanded with exact weights K u_r - Σ u_s, whose sum is zero, times 1 / K.
     shift = max(e.shift for e in exacts)
@@ -147,7 +151,9 @@ def all_distances(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floa
     )  # fmt: skip
 
 
-def crammer_singer(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def crammer_singer(
+    model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool
+) -> Verdict:
     """½ Σ |w_r|² + Σ C ξ; the dual Σ τ_{i,y_i} - ½ Σ_r τ_r'Kτ_r, Σ_r τ_ir = 0, τ ≤ C at y_i, else ≤ 0."""
     kept = weight > 0
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -168,7 +174,8 @@ def crammer_singer(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Flo
         faults.append(f"the coefficients of {int(off.sum())} samples do not add up to zero")
     exact = Coefficients(tau)
     flat = exact.integers
-    flat[label, np.arange(n)] -= flat.sum(axis=0)  # the rest goes to the own class
+    if repaired:
+        flat[label, np.arange(n)] -= flat.sum(axis=0)  # the rest goes to the own class
     g = np.empty((k, n), dtype=LD)
     dual, quads, error, size = LD(0), LD(0), 0.0, LD(0)
     t = np.empty((k, n), dtype=LD)

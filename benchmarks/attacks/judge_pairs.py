@@ -28,7 +28,7 @@ from attacks.verdict import (
 PAIRS = 150  # of more pairs of classes so many are judged
 
 
-def pairs(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> list[Verdict]:
+def pairs(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> list[Verdict]:
     """LIBSVM's layout: row j - 1 has the coefficients of class i < j against j, row i those of j."""
     classes = model.classes_
     k = len(classes)
@@ -55,17 +55,18 @@ def pairs(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> l
         name = f"{classes[a]} / {classes[b]}"
         b0 = float(model.intercept_[p])
         if type(model).__name__ == "NuSVC":
-            out.append(nu_svc(model, name, part, rows[members], sign, u, weight[members], b0))
+            out.append(nu_svc(model, name, part, rows[members], sign, u, weight[members], repaired))
         else:
             bounds = np.asarray(model.C * (of_class * weight[members]), dtype=np.float64)
-            out.append(svc(model, name, part, rows[members], sign, u, bounds, b0))
+            out.append(svc(model, name, part, rows[members], sign, u, bounds, b0, repaired))
         out[-1].place = p
     return out
 
 
 def svc(
-    model: Any, name: str, kernel: Kernel, rows: Floats, sign: Floats, u: Floats, C: Floats, b: float
-) -> Verdict:
+    model: Any, name: str, kernel: Kernel, rows: Floats, sign: Floats, u: Floats, C: Floats, b: float,
+    repaired: bool,
+) -> Verdict:  # fmt: skip
     """½|w|² + Σ C ξ, Σ C ξ², or no slack at all; the dual Σ α - ½|w|² (- Σ α²/(4C))."""
     faults: list[str] = []
     loss_name = (
@@ -78,7 +79,8 @@ def svc(
         return Verdict(name, np.nan, np.nan, np.nan, np.nan, 0.0, 0.0, faults=faults)
     exact = Coefficients(u)
     sums(faults, float(exact.total(slice(None))), 0.0, float(np.abs(u).sum()), name)
-    exact.move(mover(rows, kernel, u, upper), slice(None), 0.0)
+    if repaired:
+        exact.move(mover(rows, kernel, u, upper), slice(None), 0.0)
     e = expansion(kernel, rows, exact)
     alpha = sign * exact.long()
     if hard:
@@ -129,8 +131,9 @@ def _hard_margin(
 
 
 def nu_svc(
-    model: Any, name: str, kernel: Kernel, rows: Floats, sign: Floats, u: Floats, weight: Floats, b: float
-) -> Verdict:
+    model: Any, name: str, kernel: Kernel, rows: Floats, sign: Floats, u: Floats, weight: Floats,
+    repaired: bool,
+) -> Verdict:  # fmt: skip
     """½|c₊ - c₋|² over reduced hulls: Σ v = 1 in each class, v ≤ 2 weight / (nu Σ weight)."""
     faults: list[str] = []
     half = 0.5 * model.nu * float(weight.sum())
@@ -143,8 +146,9 @@ def nu_svc(
     if not (up > 0 and down > 0):
         return Verdict(name, np.nan, np.nan, np.nan, np.nan, 0.0, 0.0, faults=[*faults, "no coefficients"])
     in_box(faults, np.where(positive, alpha / up, alpha / down), mu, name)
-    at = mover(rows, kernel, np.where(positive, 0.0, u), mu * float(down))
-    exact.match(at, ~positive, positive)
+    if repaired:
+        at = mover(rows, kernel, np.where(positive, 0.0, u), mu * float(down))
+        exact.match(at, ~positive, positive)
     e = expansion(kernel, rows, exact)
     total = exact.total(positive)
     g = sign * e.h / total  # of the hulls
@@ -163,7 +167,7 @@ def nu_svc(
     return verdict
 
 
-def incremental(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def incremental(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     u = np.zeros(len(rows))
     u[model.support_] = dense_coef(model)[0]
     sign = np.where(np.asarray(y) == model.classes_[-1], 1.0, -1.0)
@@ -177,4 +181,5 @@ def incremental(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats
         u[kept],
         model.C * weight[kept],
         float(model.intercept_[0]),
+        repaired,
     )

@@ -25,7 +25,7 @@ from attacks.verdict import (
 
 
 def _regression(
-    model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, squared: bool
+    model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, squared: bool, repaired: bool
 ) -> tuple[Any, ...]:
     beta, kept = row_coef(model, len(rows), weight)
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -40,16 +40,17 @@ def _regression(
         size = max(size, model.nu * float(C.sum()))
     sums(faults, float(exact.total(slice(None))), 0.0, size, "all")
     upper = np.full(len(beta), np.inf) if squared else C
-    exact.move(mover(rows, part, beta, upper), slice(None), 0.0)
+    if repaired:
+        exact.move(mover(rows, part, beta, upper), slice(None), 0.0)
     return part, rows, beta, target, C.astype(LD), faults, exact, expansion(part, rows, exact)
 
 
-def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     """½|w|² + Σ C ξ (or ξ²), ξ = max(0, |y - f| - ε); the dual Σ y β - ε Σ|β| - ½|w|² (- Σ β²/(4C))."""
     hard = bool(np.isinf(model.C))
     squared = getattr(model, "loss", "") == "squared_epsilon_insensitive" and not hard
     part, rows, beta, target, C, faults, exact, e = _regression(
-        model, kernel, rows, y, weight, squared or hard
+        model, kernel, rows, y, weight, squared or hard, repaired
     )
     b = exact.long()
     eps = LD(model.epsilon)
@@ -85,9 +86,9 @@ def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Ver
     return verdict
 
 
-def nu_svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def nu_svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     """½|w|² + nu Σ C ε + Σ C ξ over b and ε; the dual Σ y β - ½|w|², Σ α = Σ α* = nu Σ C / 2."""
-    _, _, _, target, C, faults, exact, e = _regression(model, kernel, rows, y, weight, False)
+    _, _, _, target, C, faults, exact, e = _regression(model, kernel, rows, y, weight, False, repaired)
     b = exact.long()
     half = LD(model.nu) * C.sum() / 2
     above = np.maximum(b, 0).sum()
