@@ -80,6 +80,7 @@ def one_class_l2(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Float
 
 def _ridged_gap(h: Long, u: Long, ridge: Long) -> np.longdouble:
     """The largest h'(u - v) + ½ Σ r (u² - v²) over v ≥ 0, Σ v = 1: v = max(0, t - h) / r."""
+    h = h - h.min()  # u and v add up to the same: a large constant would only cost digits
     order = np.argsort(h)
     s, inverse = h[order], 1 / ridge[order]
     weight, moment = np.cumsum(inverse), np.cumsum(inverse * s)
