@@ -153,8 +153,9 @@ def main() -> int:
     for part, share in shares.items():
         attack(part, args.minutes * share, args, tally)
     commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
+        ["git", "describe", "--always", "--dirty"],
+        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     command = "python benchmarks/attack.py " + " ".join(sys.argv[1:])
     notes = [
         f"`{command}`, commit {commit.stdout.strip() or 'unknown'}, {time.strftime('%Y-%m-%d')}, "

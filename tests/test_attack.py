@@ -130,3 +130,12 @@ def test_kernel_expansions_are_exact_where_float64_knows_nothing(attacks, name):
 def test_independent_solver_finds_the_same_values(attacks):
     for seed in range(12):
         assert attacks.optimum.run(seed).faults == []
+
+
+def test_a_bias_that_is_not_unique_must_be_in_the_middle(attacks):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    model = maxmargin.SVC(C=1e-3, gamma=0.5, tol=1e-6).fit(X, y)  # every multiplier at its bound
+    assert faults(attacks, model, X, y) == []
+    model.intercept_ = model.intercept_ + 0.1
+    assert any("from the middle" in fault for fault in faults(attacks, model, X, y))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attacks.judge import judge
+from attacks.judge import Verdict, judge
 from attacks.outcome import Outcome, generator, recorded, refused
 from attacks.problems import Problem, random_problem
 
@@ -17,7 +17,7 @@ def run(seed: int, most: int = 2600) -> Outcome:
     """Fit a random problem and judge it."""
     problem = random_problem(generator("certificates", seed), most)
     outcome = Outcome(problem.difficulty, problem.describe())
-    with recorded(outcome):
+    with recorded(outcome) as caught:
         try:
             model, X, y, weight, matrix = fitted(problem, generator("steps", seed))
         except Exception as error:
@@ -25,7 +25,10 @@ def run(seed: int, most: int = 2600) -> Outcome:
             return outcome
     outcome.answer = getattr(model, "status_", "exact")
     if problem.certified:
-        check(outcome, model, X, y, weight, matrix)
+        verdicts = check(outcome, model, X, y, weight, matrix)
+        meet = type(model).__name__ == "NuSVC" and model.kernel in ("rbf", "laplacian")
+        if meet and not caught and any(2 * v.primal <= 1e-15 for v in verdicts):
+            outcome.faults.append("the hulls meet (w = 0), and there was no warning")
     return outcome
 
 
@@ -53,13 +56,13 @@ def fitted(problem: Problem, rng: Any) -> tuple[Any, Any, Any, Any, Any]:
     return model, X[held], y[held], None if weight is None else weight[held], part
 
 
-def check(outcome: Outcome, model: Any, X: Any, y: Any, weight: Any, matrix: Any) -> None:
+def check(outcome: Outcome, model: Any, X: Any, y: Any, weight: Any, matrix: Any) -> list[Verdict]:
     """Judge a fitted model."""
     try:
         verdicts = judge(model, X, y, weight, matrix=matrix)
     except AssertionError as error:
         outcome.faults.append(str(error))
-        return
+        return []
     outcome.checks += len(verdicts)
     for verdict in verdicts:
         outcome.faults += verdict.faults
@@ -71,3 +74,4 @@ def check(outcome: Outcome, model: Any, X: Any, y: Any, weight: Any, matrix: Any
                     f"not exact: relative gap {relative:.3g} (primal {verdict.primal:.6g}, dual "
                     f"{verdict.dual:.6g}, violation {verdict.violation:.3g})"
                 )
+    return verdicts

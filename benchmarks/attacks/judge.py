@@ -8,10 +8,11 @@ data. A model is at fault if
 - `status_` is "solved" and the KKT conditions are violated by more than `tol` (LIBSVM's measure);
 - the intercept is outside of what the KKT conditions leave.
 
-Coefficients are float64 numbers whose sums are exact to rounding only: one of them is changed by the rest
-(some 1e-16 of the sum) before the objective is evaluated, so that constants of the kernel cancel as they
-should. Coefficients that an estimator reports in another scaling than it solved in are rounded once more; for
-these the allowance has the term 4 eps |u|'|K||u|.
+Coefficients are float64 numbers whose sums are exact to rounding only. A model is first judged with the
+coefficients as they are. If something is wrong it is judged again with one coefficient changed by the rest of
+the sum (some 1e-16 of it), so that constants of the kernel cancel; what is wrong in both ways is a fault.
+Coefficients that an estimator reports in another scaling than it solved in are rounded once more; for these
+the allowance has the term 4 eps |u|'|K||u|.
 """
 
 from __future__ import annotations
@@ -69,12 +70,20 @@ def judge(model: Any, X: Any, y: Any, weight: Any = None, *, matrix: Floats | No
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     kernel = kernel_of(model, rows, matrix, weight)
     name = type(model).__name__
-    if name in ("SVC", "NuSVC"):
-        verdicts = judge_pairs.pairs(model, kernel, rows, np.asarray(y), weight)
-    else:
-        verdicts = [KINDS[name](model, kernel, rows, y, weight)]
-    _claims(model, verdicts)
-    return verdicts
+    found: list[list[Verdict]] = []
+    for repaired in (False, True):
+        if name in ("SVC", "NuSVC"):
+            found.append(judge_pairs.pairs(model, kernel, rows, np.asarray(y), weight, repaired))
+        else:
+            found.append([KINDS[name](model, kernel, rows, y, weight, repaired)])
+        _claims(model, found[-1])
+        if not any(verdict.faults for verdict in found[-1]):
+            return found[-1]
+    return [min(both, key=_badness) for both in zip(*found, strict=True)]
+
+
+def _badness(verdict: Verdict) -> tuple[int, float]:
+    return len(verdict.faults), verdict.gap
 
 
 def _claims(model: Any, verdicts: list[Verdict]) -> None:

@@ -15,6 +15,7 @@ from attacks.verdict import (
     ends_of,
     finish,
     in_box,
+    interval,
     mover,
     rescaling,
     row_coef,
@@ -23,7 +24,7 @@ from attacks.verdict import (
 )
 
 
-def one_class(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def one_class(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     """½ α'Kα with Σ α = nu Σ weight, α ≤ weight: LIBSVM's scaling."""
     alpha, kept = row_coef(model, len(rows), weight)
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -33,19 +34,22 @@ def one_class(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) 
     in_box(faults, alpha, top, "all")
     exact = Coefficients(alpha)
     sums(faults, float(exact.total(slice(None))), total, total, "all")
-    exact.move(mover(rows, part, alpha, top), slice(None), total)
+    if repaired:
+        exact.move(mover(rows, part, alpha, top), slice(None), total)
     e = expansion(part, rows, exact, bias=False)
     a = exact.long()
     least = fill(e.h, top / total) * LD(total)
     near = 1e-12 * top
     ends = ends_of(e.h, a < top - near, a > near)
     extra = rescaling(part, rows, alpha)
-    return finish(
+    verdict = finish(
         "all", e.quad / 2, least - e.quad / 2, violation_of([ends]), e, 2 * total, faults, extra
     )  # fmt: skip
+    verdict.loose = interval([ends])
+    return verdict
 
 
-def one_class_l2(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def one_class_l2(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     """½|w|² + ½ Σ C ξ² without a bias; the dual Σ α - ½|w|² - Σ α²/(2C)."""
     alpha, kept = row_coef(model, len(rows), weight)
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -76,6 +80,7 @@ def one_class_l2(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Float
 
 def _ridged_gap(h: Long, u: Long, ridge: Long) -> np.longdouble:
     """The largest h'(u - v) + ½ Σ r (u² - v²) over v ≥ 0, Σ v = 1: v = max(0, t - h) / r."""
+    h = h - h.min()  # u and v add up to the same: a large constant would only cost digits
     order = np.argsort(h)
     s, inverse = h[order], 1 / ridge[order]
     weight, moment = np.cumsum(inverse), np.cumsum(inverse * s)
@@ -86,7 +91,9 @@ def _ridged_gap(h: Long, u: Long, ridge: Long) -> np.longdouble:
     return np.sum(h * (u - v)) + np.sum(ridge * (u**2 - v**2)) / 2
 
 
-def all_distances(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def all_distances(
+    model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool
+) -> Verdict:
     """½ Σ u a k u with a = K - 1 within a class and -1 between classes, Σ u = 1 in each, u ≤ mu weight."""
     u, kept = row_coef(model, len(rows), weight)
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -106,7 +113,8 @@ def all_distances(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floa
         own = np.where(label == r, u, 0.0)
         exact = Coefficients(own)
         sums(faults, float(exact.total(slice(None))), 1.0, 1.0, f"class {r}")
-        exact.move(mover(rows, part, own, mu), slice(None), 1.0)
+        if repaired:
+            exact.move(mover(rows, part, own, mu), slice(None), 1.0)
         exacts.append(exact)
     # The centre c_r - c: expanded with exact weights K u_r - Σ u_s, whose sum is zero, times 1 / K.
     shift = max(e.shift for e in exacts)
@@ -144,7 +152,9 @@ def all_distances(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floa
     )  # fmt: skip
 
 
-def crammer_singer(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def crammer_singer(
+    model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool
+) -> Verdict:
     """½ Σ |w_r|² + Σ C ξ; the dual Σ τ_{i,y_i} - ½ Σ_r τ_r'Kτ_r, Σ_r τ_ir = 0, τ ≤ C at y_i, else ≤ 0."""
     kept = weight > 0
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -165,7 +175,8 @@ def crammer_singer(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Flo
         faults.append(f"the coefficients of {int(off.sum())} samples do not add up to zero")
     exact = Coefficients(tau)
     flat = exact.integers
-    flat[label, np.arange(n)] -= flat.sum(axis=0)  # the rest goes to the own class
+    if repaired:
+        flat[label, np.arange(n)] -= flat.sum(axis=0)  # the rest goes to the own class
     g = np.empty((k, n), dtype=LD)
     dual, quads, error, size = LD(0), LD(0), 0.0, LD(0)
     t = np.empty((k, n), dtype=LD)

@@ -12,11 +12,13 @@ from attacks.primal import fill, hinge, squared_hinge
 from attacks.verdict import (
     Floats,
     Verdict,
+    at_bounds,
     dense_coef,
     ends_of,
     finish,
     in_box,
     intercept,
+    interval,
     mover,
     rescaling,
     sums,
@@ -26,7 +28,7 @@ from attacks.verdict import (
 PAIRS = 150  # of more pairs of classes so many are judged
 
 
-def pairs(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> list[Verdict]:
+def pairs(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> list[Verdict]:
     """LIBSVM's layout: row j - 1 has the coefficients of class i < j against j, row i those of j."""
     classes = model.classes_
     k = len(classes)
@@ -53,17 +55,18 @@ def pairs(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> l
         name = f"{classes[a]} / {classes[b]}"
         b0 = float(model.intercept_[p])
         if type(model).__name__ == "NuSVC":
-            out.append(nu_svc(model, name, part, rows[members], sign, u, weight[members], b0))
+            out.append(nu_svc(model, name, part, rows[members], sign, u, weight[members], repaired))
         else:
             bounds = np.asarray(model.C * (of_class * weight[members]), dtype=np.float64)
-            out.append(svc(model, name, part, rows[members], sign, u, bounds, b0))
+            out.append(svc(model, name, part, rows[members], sign, u, bounds, b0, repaired))
         out[-1].place = p
     return out
 
 
 def svc(
-    model: Any, name: str, kernel: Kernel, rows: Floats, sign: Floats, u: Floats, C: Floats, b: float
-) -> Verdict:
+    model: Any, name: str, kernel: Kernel, rows: Floats, sign: Floats, u: Floats, C: Floats, b: float,
+    repaired: bool,
+) -> Verdict:  # fmt: skip
     """½|w|² + Σ C ξ, Σ C ξ², or no slack at all; the dual Σ α - ½|w|² (- Σ α²/(4C))."""
     faults: list[str] = []
     loss_name = (
@@ -76,7 +79,8 @@ def svc(
         return Verdict(name, np.nan, np.nan, np.nan, np.nan, 0.0, 0.0, faults=faults)
     exact = Coefficients(u)
     sums(faults, float(exact.total(slice(None))), 0.0, float(np.abs(u).sum()), name)
-    exact.move(mover(rows, kernel, u, upper), slice(None), 0.0)
+    if repaired:
+        exact.move(mover(rows, kernel, u, upper), slice(None), 0.0)
     e = expansion(kernel, rows, exact)
     alpha = sign * exact.long()
     if hard:
@@ -99,8 +103,10 @@ def svc(
     if squared:  # may have been solved as hulls, and scaled
         extra = rescaling(kernel, rows, u)
     verdict = finish(name, e.quad / 2 + loss, dual, violation_of([ends]), e, size, faults, extra)
+    verdict.loose = interval([ends])
     if getattr(model, "status_", "") == "solved":
-        intercept(verdict, kernel, rows, u, -(b + e.reference), ends, model.tol)
+        settled = not squared and at_bounds(u, C)
+        intercept(verdict, kernel, rows, u, -(b + e.reference), ends, model.tol, settled)
     return verdict
 
 
@@ -125,8 +131,9 @@ def _hard_margin(
 
 
 def nu_svc(
-    model: Any, name: str, kernel: Kernel, rows: Floats, sign: Floats, u: Floats, weight: Floats, b: float
-) -> Verdict:
+    model: Any, name: str, kernel: Kernel, rows: Floats, sign: Floats, u: Floats, weight: Floats,
+    repaired: bool,
+) -> Verdict:  # fmt: skip
     """½|c₊ - c₋|² over reduced hulls: Σ v = 1 in each class, v ≤ 2 weight / (nu Σ weight)."""
     faults: list[str] = []
     half = 0.5 * model.nu * float(weight.sum())
@@ -139,8 +146,9 @@ def nu_svc(
     if not (up > 0 and down > 0):
         return Verdict(name, np.nan, np.nan, np.nan, np.nan, 0.0, 0.0, faults=[*faults, "no coefficients"])
     in_box(faults, np.where(positive, alpha / up, alpha / down), mu, name)
-    at = mover(rows, kernel, np.where(positive, 0.0, u), mu * float(down))
-    exact.match(at, ~positive, positive)
+    if repaired:
+        at = mover(rows, kernel, np.where(positive, 0.0, u), mu * float(down))
+        exact.match(at, ~positive, positive)
     e = expansion(kernel, rows, exact)
     total = exact.total(positive)
     g = sign * e.h / total  # of the hulls
@@ -155,10 +163,11 @@ def nu_svc(
     # f(u) - min f <= square - least; in the words of a primal and a dual value: ½ square and the rest.
     verdict = finish(name, square / 2, least - square / 2, scale * violation_of(ends), e, 4.0, faults, extra)
     verdict.slack *= scale
+    verdict.loose = interval(ends) * float(total)
     return verdict
 
 
-def incremental(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def incremental(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     u = np.zeros(len(rows))
     u[model.support_] = dense_coef(model)[0]
     sign = np.where(np.asarray(y) == model.classes_[-1], 1.0, -1.0)
@@ -172,4 +181,5 @@ def incremental(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats
         u[kept],
         model.C * weight[kept],
         float(model.intercept_[0]),
+        repaired,
     )

@@ -11,10 +11,12 @@ from attacks.primal import nearest_zero, squared_tube, tube
 from attacks.verdict import (
     Floats,
     Verdict,
+    at_bounds,
     ends_of,
     finish,
     in_box,
     intercept,
+    interval,
     mover,
     row_coef,
     sums,
@@ -23,7 +25,7 @@ from attacks.verdict import (
 
 
 def _regression(
-    model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, squared: bool
+    model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, squared: bool, repaired: bool
 ) -> tuple[Any, ...]:
     beta, kept = row_coef(model, len(rows), weight)
     part = kernel if kernel.matrix is None else kernel._replace(matrix=kernel.matrix[np.ix_(kept, kept)])
@@ -38,16 +40,17 @@ def _regression(
         size = max(size, model.nu * float(C.sum()))
     sums(faults, float(exact.total(slice(None))), 0.0, size, "all")
     upper = np.full(len(beta), np.inf) if squared else C
-    exact.move(mover(rows, part, beta, upper), slice(None), 0.0)
+    if repaired:
+        exact.move(mover(rows, part, beta, upper), slice(None), 0.0)
     return part, rows, beta, target, C.astype(LD), faults, exact, expansion(part, rows, exact)
 
 
-def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     """½|w|² + Σ C ξ (or ξ²), ξ = max(0, |y - f| - ε); the dual Σ y β - ε Σ|β| - ½|w|² (- Σ β²/(4C))."""
     hard = bool(np.isinf(model.C))
     squared = getattr(model, "loss", "") == "squared_epsilon_insensitive" and not hard
     part, rows, beta, target, C, faults, exact, e = _regression(
-        model, kernel, rows, y, weight, squared or hard
+        model, kernel, rows, y, weight, squared or hard, repaired
     )
     b = exact.long()
     eps = LD(model.epsilon)
@@ -75,15 +78,17 @@ def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Ver
     verdict = finish("all", primal, dual, violation_of([(least, most)]), e, size, faults)
     # Residuals are differences of targets, which may be large.
     verdict.slack += 1e-12 * float(np.abs(target).max(initial=LD(0)))
+    verdict.loose = interval([(least, most)])
     if getattr(model, "status_", "") == "solved":
         offset = -(float(model.intercept_[0]) + e.reference)
-        intercept(verdict, part, rows, beta, offset, (least, most), model.tol)
+        settled = not (hard or squared) and at_bounds(beta, C.astype(np.float64))
+        intercept(verdict, part, rows, beta, offset, (least, most), model.tol, settled)
     return verdict
 
 
-def nu_svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> Verdict:
+def nu_svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repaired: bool) -> Verdict:
     """½|w|² + nu Σ C ε + Σ C ξ over b and ε; the dual Σ y β - ½|w|², Σ α = Σ α* = nu Σ C / 2."""
-    _, _, _, target, C, faults, exact, e = _regression(model, kernel, rows, y, weight, False)
+    _, _, _, target, C, faults, exact, e = _regression(model, kernel, rows, y, weight, False, repaired)
     b = exact.long()
     half = LD(model.nu) * C.sum() / 2
     above = np.maximum(b, 0).sum()
@@ -93,12 +98,13 @@ def nu_svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats) -> 
     # With t = b ± ε the problem falls into two: Σ C max(0, rest - t) + half t, and its mirror image.
     loss = nearest_zero(rest, C, half) + nearest_zero(-rest, C, half)
     primal, dual = e.quad / 2 + loss, np.sum(target * b) - e.quad / 2
-    violation = LD(np.nan)
+    violation, loose = LD(np.nan), 0.0
     if above > half * (1 - LD(1e-9)):  # otherwise which α and α* were meant is not known
         g, near = e.h - target, 1e-12 * C
         ends = [ends_of(g, b < C - near, b > near), ends_of(g, b < -near, b > near - C)]
-        violation = violation_of(ends)
+        violation, loose = violation_of(ends), interval(ends)
     size = np.abs(b).sum() + 2 * C.sum()
     verdict = finish("all", primal, dual, violation, e, size, faults)
+    verdict.loose = loose
     verdict.slack += 1e-12 * float(np.abs(target).max(initial=LD(0)))
     return verdict

@@ -268,7 +268,8 @@ def _explain(
         if any(np.isnan(v.gap) for v in verdicts):
             return ""
         gap += max(max(v.gap, 0.0) for v in verdicts)
-        off = max(v.violation if np.isfinite(v.violation) else 1.0 for v in verdicts)
+        # LIBSVM takes any bias of the interval that is left, the end of it if a multiplier is an ulp inside.
+        off = max(v.loose + (v.violation if np.isfinite(v.violation) else 1.0) for v in verdicts)
         if getattr(theirs, "fit_status_", 0):
             return ""
     near = _reach(case, fitted, rows, gap) + 4 * off

@@ -7,9 +7,11 @@ that and from `tol`. The bias has one documented value, so it must not jump eith
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import maxmargin
@@ -83,7 +85,7 @@ def run(seed: int) -> Outcome:
             refused(outcome, error)
             return outcome
         outcome.answer = "solved" if one.status_ == other.status_ == "solved" else "not solved"
-        if outcome.answer == "solved" and meaningful(one):
+        if outcome.answer == "solved" and meaningful(one) and meaningful(other):
             allowed = reach(one, new, float(np.max(one.dual_gap_) + np.max(other.dual_gap_)))
             a, b = values(one, new), values(other, new)
             outcome.checks = a.size
@@ -102,9 +104,19 @@ def run(seed: int) -> Outcome:
 def meaningful(model: Any) -> bool:
     """Not so where the hulls meet: w = 0, and nothing is determined."""
     gaps = np.ravel(getattr(model, "dual_gap_", 0.0))
-    if type(model).__name__ == "NuSVC":
-        return bool(np.isfinite(gaps).all() and np.abs(model.dual_coef_).sum() < 1e4)
-    return bool(np.isfinite(gaps).all())
+    if not np.isfinite(gaps).all():
+        return False
+    if type(model).__name__ != "NuSVC":
+        return True
+    coef = np.abs(model.dual_coef_.toarray() if sp.issparse(model.dual_coef_) else model.dual_coef_)
+    # The coefficients are divided by the margin, half the squared distance of the hulls; if that is next to
+    # nothing they are large, or, if the library does not divide by nothing, they add up to 1 in each class.
+    for a, b in combinations(range(len(model.classes_)), 2):
+        ends = np.concatenate([[0], np.cumsum(model.n_support_)])
+        total = float(coef[b - 1, ends[a] : ends[a + 1]].sum())
+        if total > 1e4 or abs(total - 1.0) < 1e-6:
+            return False
+    return True
 
 
 def _model(rng: Any, kind: str) -> Any:

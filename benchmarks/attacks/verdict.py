@@ -29,6 +29,7 @@ class Verdict:
     claimed: float = np.nan
     faults: list[str] = field(default_factory=list)
     place: int = 0  # in dual_gap_
+    loose: float = 0.0  # the width of the interval that the KKT conditions leave for the bias
 
     def ratio(self) -> float:
         """True gap over what is claimed and allowed."""
@@ -110,16 +111,41 @@ def violation_of(ends: list[tuple[np.longdouble, np.longdouble]]) -> np.longdoub
     return max([LD(0), *(most - least for least, most in ends if np.isfinite(most - least))])
 
 
+def at_bounds(alpha: Any, upper: Any) -> bool:
+    """Whether every multiplier is at a bound up to rounding: then the bias has an interval, not one value."""
+    apart = np.minimum(np.abs(alpha), np.abs(upper - np.abs(alpha)))
+    return bool(np.all(apart <= 64 * EPS64 * np.asarray(upper)))
+
+
+def interval(ends: list[Any]) -> float:
+    """The widest interval that is left for a bias."""
+    widths = [float(least - most) for least, most in ends]
+    return max([0.0, *(w for w in widths if np.isfinite(w))])
+
+
 def intercept(
-    verdict: Verdict, kernel: Kernel, rows: Floats, u: Floats, offset: Any, ends: Any, tol: float
+    verdict: Verdict,
+    kernel: Kernel,
+    rows: Floats,
+    u: Floats,
+    offset: Any,
+    ends: Any,
+    tol: float,
+    settled: bool,
 ) -> None:
-    """`offset` must be between the ends, up to the tolerance and what float64 kernel values leave open."""
+    """`offset` must be between the ends, up to the tolerance and what float64 kernel values leave open.
+
+    If all multipliers are at bounds (`settled`) it must be in the middle of the ends, as is documented.
+    """
     low, high = min(ends), max(ends)
+    if settled and ends[0] > ends[1]:
+        low = high = (low + high) / 2
     rounding = rescaling(kernel, rows, u, centred=False)[1] * 4 + 1e-12 * abs(float(offset))
     off = max(low - offset, offset - high, LD(0))
     if np.isfinite(off) and off > tol * (1 + 1e-3) + rounding + verdict.slack:
         verdict.faults.append(
-            f"the intercept is {float(off):.6g} outside of [{float(-high):.6g}, {float(-low):.6g}] "
+            f"the intercept is {float(off):.6g} {'from the middle' if low == high else 'outside'} of "
+            f"[{float(-max(ends)):.6g}, {float(-min(ends)):.6g}] "
             f"({verdict.name}, tol {tol:g}, allowance {rounding:.2g})"
         )
 
