@@ -273,15 +273,13 @@ class Solver(ABC):
             state.left = stop.iterations(problem.m) - state.n_iter
             self.advance(state)
         status = _finalised(state, status, precision)
-        objective = problem.objective(state.u, state.g)
-        trace.close(objective)
         return Solution(
             u=state.u,
             offset=problem.offset(state.u, state.g),
             status=status,
             gap=float(problem.gap(state.u, state.g, state.noise)),
             violation=problem.violation(state.u, state.g, state.noise),
-            objective=objective,
+            objective=problem.objective(state.u, state.g),
             n_iter=state.n_iter,
             n_kernel_calls=state.gram.n_calls - calls,
             n_kernel_evals=state.gram.n_evals - evals,
@@ -409,14 +407,6 @@ class _Trace:
                 self._stride *= 2
         self._count += 1
         self._last = record
-
-    def close(self, objective: float) -> None:
-        """The final value belongs to the last record."""
-        assert self._last is not None
-        last = replace(self._last, objective=objective)
-        if self._kept[-1] is self._last:
-            self._kept[-1] = last
-        self._last = last
 
     def records(self) -> tuple[Record, ...]:
         if self._last is not None and self._kept[-1] is not self._last:
