@@ -38,6 +38,7 @@ from maxmargin import (
 )
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection import search as search_module
+from maxmargin.solvers import c_path
 
 GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
 TIGHT = {"tol": 1e-7}
@@ -93,6 +94,19 @@ def test_classes_that_are_all_at_the_bound_get_libsvms_offset():
     ours, theirs = both(SVC(), grid, X[:600], y[:600], rival=svm.SVC())
     difference = np.abs(ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"])
     assert difference.max() <= 2 / 600
+
+
+def test_a_machine_of_the_path_with_a_wrong_sum_is_trained_by_an_ordinary_fit(monkeypatch):
+    X, y = cancer(150)
+    true = c_path._paths
+
+    def damaged(*args):
+        true(*args)
+        args[11][..., 0] += 0.01  # u
+        args[10][:] = 1.0  # decision values
+
+    monkeypatch.setattr(c_path, "_paths", damaged)
+    assert_same_results(*both(SVC(**TIGHT), GRID, X, y, cv=3))
 
 
 def test_at_the_usual_tolerance_scores_differ_by_a_few_rows_at_most():
