@@ -25,7 +25,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import KernelCenterer, StandardScaler
 
 from maxmargin import (
     SVC,
@@ -226,6 +226,37 @@ def test_rows_that_are_drawn_twice_count_twice():
     rng = np.random.default_rng(0)
     splits = [(rng.integers(0, 100, 100), rng.integers(0, 100, 30)) for _ in range(3)]
     assert_same_results(*both(SVC(**TIGHT), {"C": [0.1, 1.0], "gamma": [0.1]}, X, y, cv=splits))
+
+
+@pytest.mark.parametrize("memory", [0.0, 2000.0])
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (SVC(kernel="precomputed", **TIGHT), {"C": [0.1, 1.0]}),
+        (NuSVC(kernel="precomputed"), {"nu": [0.1, 0.2]}),
+    ],
+)
+@pytest.mark.parametrize("data", [cancer, iris])
+def test_rows_of_a_given_matrix_that_are_drawn_twice_count_twice(estimator, grid, memory, data):
+    X, y = data()
+    X, y = X[::2], y[::2]
+    n, rng = len(y), np.random.default_rng(0)
+    # As many as there are rows: the rows alone are a square matrix too, but a wrong one.
+    splits = [(rng.integers(0, n, n), rng.integers(0, n, 30)) for _ in range(3)]
+    K = np.exp(-0.1 * np.square(X[:, None] - X[None]).sum(axis=2))
+    theirs = GridSearchCV(estimator, grid, cv=splits).fit(K, y)
+    assert_same_results(SVMSearchCV(estimator, grid, cv=splits, memory=memory).fit(K, y), theirs)
+
+
+@pytest.mark.parametrize("memory", [0.0, 2000.0])
+def test_a_kernel_that_a_pipeline_changes_is_split_as_scikit_learn_does(memory):
+    X, y = iris()
+    rng = np.random.default_rng(0)
+    splits = [(rng.permutation(150), np.arange(150)), (rng.integers(0, 150, 150), np.arange(150))]
+    pipeline = make_pipeline(KernelCenterer(), SVC(kernel="precomputed", **TIGHT))
+    theirs = GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=splits).fit(X @ X.T, y)
+    ours = SVMSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=splits, memory=memory).fit(X @ X.T, y)
+    assert_same_results(ours, theirs)
 
 
 def test_sample_weights_are_honoured():

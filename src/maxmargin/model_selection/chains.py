@@ -28,7 +28,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import check_classification_targets
 
 from maxmargin._estimator import BaseSVM
-from maxmargin.model_selection.folds import Fold, Folds, split_parameters, split_pipeline
+from maxmargin.model_selection.folds import Fold, Folds, kind_of, split_parameters, split_pipeline
 from maxmargin.model_selection.scoring import (
     FoldModel,
     is_accuracy,
@@ -139,6 +139,11 @@ class _Nodes:
             self.estimators[node] = estimator
         self.first = self.estimators[chain.nodes[0]]
         self.first._validate_params()
+        kinds = {kind_of(estimator) for estimator in self.estimators.values()}
+        if len(kinds) > 1:
+            raise NotImplementedError("a path between kernels that read X in different ways")
+        self.kind = kinds.pop()
+        self.tol = min(estimator.tol for estimator in self.estimators.values())
         self.quick = is_accuracy(task.scorers, last) and not task.score_params
         self.regression = type(last) is SVR
         self.measure = None
@@ -182,8 +187,7 @@ class _Run:
         if nodes.regression:
             least = max(least, _FINE_FOR_TARGETS * float(np.max(np.abs(_targets(self.labels)), initial=0.0)))
         self.fold = folds_of(task).get(
-            X, y, fold, self.split, nodes.before, np.float32 if nodes.first.tol >= least else np.float64,
-            callable(nodes.first.kernel),
+            X, y, fold, self.split, nodes.before, np.float32 if nodes.tol >= least else np.float64, nodes.kind
         )  # fmt: skip
 
     def _training_weights(self) -> Floats | None:
@@ -303,7 +307,7 @@ class _Run:
         if model.n_jobs is None and self.task.jobs > 1:
             model.set_params(n_jobs=1)  # chains run side by side already
         if fold.kernels is None:
-            inner, outer = (_safe_indexing(fold.X, rows) for rows in (fold.train, fold.test))
+            inner, outer = fold.rows(self.nodes.kind == "given")
         else:
             K = fold.kernels.matrix(fold.kernel_of(fresh, self.weight))
             model.set_params(kernel="precomputed")
