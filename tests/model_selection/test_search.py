@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from joblib import parallel_config
 from sklearn import svm
 from sklearn.base import clone
@@ -14,7 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_bl
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -25,10 +26,11 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KernelCenterer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, KernelCenterer, StandardScaler
 
 from maxmargin import (
     SVC,
+    SVR,
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
@@ -314,11 +316,17 @@ def test_a_small_memory_budget_changes_the_way_not_the_scores():
     np.testing.assert_allclose(rows.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
 
 
-def test_other_estimators_are_refused_with_what_to_use():
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (LogisticRegression(), "got LogisticRegression of sklearn. Use"),
+        (make_pipeline(StandardScaler(), svm.SVC()), "got SVC of sklearn. Import SVC from maxmargin, or use"),
+    ],
+)
+def test_other_estimators_are_refused_with_their_library_and_what_to_use(other, named):
     X, y = iris()
-    for other in (LogisticRegression(), make_pipeline(StandardScaler(), svm.SVC())):
-        with pytest.raises(TypeError, match="GridSearchCV"):
-            SVMSearchCV(other, {}).fit(X, y)
+    with pytest.raises(TypeError, match=f"{named} sklearn.model_selection.GridSearchCV"):
+        SVMSearchCV(other, {}).fit(X, y)
 
 
 def test_a_node_that_fails_is_counted_as_scikit_learn_does():
@@ -457,9 +465,70 @@ def test_a_worker_that_is_killed_changes_nothing():
     np.testing.assert_array_equal(here.cv_results_["mean_test_score"], there.cv_results_["mean_test_score"])
 
 
-def test_the_scorer_of_a_probability_metric_says_what_is_missing():
+def _no_training(*args):
+    raise AssertionError("nothing must be trained")
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "roc_auc_ovr",
+        "neg_log_loss",
+        ["accuracy", "neg_brier_score"],
+        make_scorer(roc_auc_score, response_method="predict_proba", multi_class="ovr"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [SVC(), make_pipeline(StandardScaler(), SVC())])
+def test_a_scorer_of_probabilities_is_refused_in_one_line_before_training(monkeypatch, scoring, estimator):
+    monkeypatch.setattr(search_module, "run_chain", _no_training)
     X, y = iris()
-    scorer = make_scorer(roc_auc_score, response_method="predict_proba", multi_class="ovr")
-    search = SVMSearchCV(SVC(), {"C": [1.0]}, scoring=scorer, error_score="raise")
-    with pytest.raises((AttributeError, ValueError), match="predict_proba"):
-        search.fit(X, y)
+    with pytest.raises(ValueError, match="needs predict_proba, which SVC does not have") as error:
+        SVMSearchCV(estimator, {}, scoring=scoring, refit=False).fit(X, y)
+    assert "\n" not in str(error.value)
+
+
+def test_a_scorer_of_decision_values_is_refused_for_a_regressor_before_training(monkeypatch):
+    monkeypatch.setattr(search_module, "run_chain", _no_training)
+    X, y = iris()
+    with pytest.raises(ValueError, match="decision_function or predict_proba, which SVR does not have"):
+        SVMSearchCV(SVR(), {"C": [1.0]}, scoring="roc_auc").fit(X, y)
+
+
+def test_reports_of_scores_that_fail_tell_of_the_scorer_alone():
+    X, y = iris()
+    with pytest.warns(UserWarning, match="Scoring failed") as caught:
+        search = SVMSearchCV(SVC(), {"C": [1.0]}, scoring="f1", refit=False).fit(X, y)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
+    text = "".join(str(warning.message) for warning in caught)
+    assert "average='binary'" in text
+    assert "During handling" not in text and "FoldModel" not in text
+
+
+def _needs_a_frame(X):
+    assert isinstance(X, pd.DataFrame)
+    return X
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_workers_have_scikit_learns_configuration(n_jobs, backend):
+    X, y = iris()
+    frame = pd.DataFrame(X, columns=list("wxyz"))
+    pipeline = make_pipeline(StandardScaler(), FunctionTransformer(_needs_a_frame), SVC())
+    with sklearn.config_context(transform_output="pandas"), parallel_config(backend=backend):
+        search = SVMSearchCV(pipeline, {"svc__C": [1.0, 10.0], "svc__gamma": [0.1, 1.0]}, n_jobs=n_jobs)
+        assert search.fit(frame, y).best_score_ > 0.9
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_metadata_are_routed_to_the_steps_and_scorers_that_ask_for_them(n_jobs):
+    X, y = iris()
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, 150)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        machine = SVC(**TIGHT).set_fit_request(sample_weight=True)
+        scaled = make_pipeline(StandardScaler().set_fit_request(sample_weight=True), machine)
+        options = {"fit": {"sample_weight": weight}, "scoring": scorer, "n_jobs": n_jobs}
+        assert_same_results(*both(machine, GRID, X, y, **options), atol=1e-12)
+        grid = {"svc__C": [0.1, 1.0], "svc__gamma": [0.1, 1.0]}
+        assert_same_results(*both(scaled, grid, X, y, **options), atol=1e-12)

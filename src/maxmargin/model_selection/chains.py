@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from numbers import Real
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection._validation import _fit_and_score
@@ -72,6 +73,8 @@ class Task:
     memory: float
     token: str
     jobs: int = 1
+    # scikit-learn's configuration, which every thread has its own of.
+    config: dict[str, Any] = field(default_factory=get_config)
 
 
 # The folds of the search that runs in this process; a new search forgets those of the last one.
@@ -94,14 +97,21 @@ def forget(token: str) -> None:
 
 def run_chain(X: Any, y: Any, task: Task, chain: Chain) -> list[list[Result]]:
     """Results of a chain, for each fold those of its nodes, as scikit-learn's `cv_results_` is made of."""
+    with config_context(**task.config):
+        return _run_chain(X, y, task, chain)
+
+
+def _run_chain(X: Any, y: Any, task: Task, chain: Chain) -> list[list[Result]]:
     try:
         nodes = _Nodes(task, chain)
         runs = [_Run(X, y, task, chain, nodes, fold) for fold in chain.folds]
         paths = _c_paths(runs)
         return [run.results() for run in runs] if paths is None else paths
     except _TROUBLE:
-        # Whatever is wrong is found, reported and counted as scikit-learn does it.
-        return [[_usual(X, y, task, fold, node) for node in chain.nodes] for fold in chain.folds]
+        pass
+    # Whatever is wrong is found, reported and counted as scikit-learn does it; not inside the handler, as its
+    # report would tell of this way too.
+    return [[_usual(X, y, task, fold, node) for node in chain.nodes] for fold in chain.folds]
 
 
 def _usual(X: Any, y: Any, task: Task, fold: int, node: int) -> Result:
