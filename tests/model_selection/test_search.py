@@ -373,7 +373,7 @@ def test_parallel_work_gives_the_same_results(backend):
 
 def test_a_search_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     X, y = iris()
-    file = tmp_path / "deep" / "search.jsonl"
+    file = tmp_path / "search.jsonl"
     whole = SVMSearchCV(SVC(), GRID, n_jobs=1).fit(X, y)
     ran = []
     original = search_module.run_chain
@@ -410,6 +410,19 @@ def test_a_checkpoint_of_another_search_is_refused(tmp_path):
     (tmp_path / "other").write_text("hello\n")
     with pytest.raises(ValueError, match="not a checkpoint"):
         SVMSearchCV(SVC(), GRID, checkpoint=tmp_path / "other").fit(X, y)
+
+
+def test_a_damaged_checkpoint_or_a_missing_folder_is_an_error_before_training(tmp_path, monkeypatch):
+    X, y = iris()
+    file = tmp_path / "search.jsonl"
+    SVMSearchCV(SVC(), GRID, checkpoint=file).fit(X, y)
+    file.write_bytes(file.read_bytes().replace(b'"n_test_samples": 30', b'"n_test_samples": 31', 1))
+    monkeypatch.setattr(search_module, "run_chain", _no_training)
+    with pytest.raises(ValueError, match=r"search.jsonl, line 2: damaged"):
+        SVMSearchCV(SVC(), GRID, checkpoint=file).fit(X, y)
+    with pytest.raises(FileNotFoundError, match="folder"):
+        SVMSearchCV(SVC(), GRID, checkpoint=tmp_path / "deep" / "search.jsonl").fit(X, y)
+    assert not (tmp_path / "deep").exists()
 
 
 def test_ctrl_c_leaves_the_results_so_far():

@@ -63,8 +63,8 @@ class SVMSearchCV(GridSearchCV):
         Megabytes that kernel matrices may take in a process; if they need more, every fit uses its own cache
         of rows.
     checkpoint : str or path-like, default=None
-        A file that takes the results as they come. A search that finds its own results there goes on from
-        them.
+        A file that takes the results as they come, in a folder that exists. A search that finds its own
+        results there goes on from them; a damaged file is an error.
     progress : bool, default=None
         Whether to show a progress bar; None: if the search takes long and runs in a terminal.
     pre_dispatch : int or str
