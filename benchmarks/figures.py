@@ -206,8 +206,8 @@ def simple_svm(rows: Rows) -> Values:
     out["adult-4.more.small"] = max((m for C, m in more.items() if C <= 10), default=None)
     out |= spread("adult-4.more.large", [m for C, m in more.items() if C > 10])
     for rival in ("direct", "incremental"):
-        some = [f[rival]["evals"] / f["simple"]["evals"] for f in everything if rival in f]
-        out |= spread(rival, some)
+        used = [f[rival]["evals"] / f["simple"]["evals"] for f in everything if rival in f]
+        out |= spread(rival, used)
     out["direct.wrong"] = max((f["direct"]["wrong"] for f in everything if "direct" in f), default=None)
     adult = [f["simple"]["seconds"] / f["block"]["seconds"] for r, f in zip(rows, everything, strict=True)
              if r["set"].startswith("adult")]  # fmt: skip
