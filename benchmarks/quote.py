@@ -10,7 +10,7 @@ A page quotes a figure with a mark right behind the number, which no reader of t
 `peers` is a file of benchmarks/results and the rest a key of figures.py. The number keeps its decimals and
 its thousands separators. `<!--growth:500000.svs/-3-->` rounds to thousands. A figure that the stored run does
 not have becomes "n/a". A whole table stands between the lines `<!-- table: NAME -->` and
-`<!-- end of table -->` and is made by the function of that name in tables.py or tables_papers.py.
+`<!-- end of table -->` and is made by the function of that name in page_tables.py or page_tables_papers.py.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from difflib import unified_diff
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-import tables
-import tables_papers
+import page_tables
+import page_tables_papers
 from figures import figures
 from report import ROOT
 
-TABLES = tables.TABLES | tables_papers.TABLES
+TABLES = page_tables.TABLES | page_tables_papers.TABLES
 MARK = re.compile(
     r"(?P<number>-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?|n/a)"
     r"<!--(?P<file>[\w-]+):(?P<key>[^>/]+?)(?:/(?P<places>-?\d+))?-->"
@@ -50,6 +50,8 @@ def shown(value: float | None, like: str, places: int | None = None) -> str:
     """
     if value is None:
         return "n/a"
+    if like == "n/a":  # no form to keep: two digits that count
+        return f"{value:,.0f}" if abs(value) >= 99.5 else re.sub(r"e([+-])0", r"e\1", f"{value:.2g}")
     if "e" in like:
         digits = len(like.split("e")[0].partition(".")[2])
         mantissa, exponent = f"{value:.{digits}e}".split("e")

@@ -116,6 +116,10 @@ def test_a_changed_cell_of_a_table_is_noticed():
         (1.26e-4, "1.0e-3", None, "1.3e-4"),
         (-2.34, "-1.0", None, "-2.3"),
         (None, "2.0", None, "n/a"),
+        (43.3, "n/a", None, "43"),
+        (1700, "n/a", None, "1,700"),
+        (0.00104, "n/a", None, "0.001"),
+        (4.2e-5, "n/a", None, "4.2e-5"),
     ],
 )
 def test_a_figure_keeps_the_form_of_the_one_before(value, like, places, text):

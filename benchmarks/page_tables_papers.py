@@ -1,4 +1,4 @@
-"""More tables of the pages, see tables.py: those of the pages about papers."""
+"""More tables of the pages, see page_tables.py: those of the pages about papers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from figures import mean, rows_of
+from page_tables import LONG, g
 from report import markdown
-from tables import LONG, g
 
 FORMS = ("plain", "pair", "cycles")
 _SIMPLE = {
