@@ -264,7 +264,7 @@ def rosen_costs() -> str:
                 "ms: SMO / steepest / conjugate": " / ".join(
                     f"{r[s]['ms']:.2f}" for s in ("SMO", "steepest", "conjugate")
                 ),
-                "time relative to SMO: conjugate": f"{r['conjugate']['ms'] / r['SMO']['ms']:.2f}",
+                "time relative to SMO: conjugate": over(r, "conjugate", "ms"),
             }
             for r in _rosen()
         ]

@@ -152,7 +152,8 @@ def all_distances() -> str:
 def protocol() -> str:
     lines = []
     for r in rows_of("all_distances_protocol"):
-        tied = f" ({r['least_test']:.2f} to {r['most_test']:.2f})" if r["tied"] > 1 else ""
+        differ = r["most_test"] - r["least_test"] > 0.005
+        tied = f" ({r['least_test']:.2f} to {r['most_test']:.2f})" if differ else ""
         lines.append(
             {
                 "": r["set"],
