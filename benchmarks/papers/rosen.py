@@ -127,6 +127,9 @@ def main() -> None:
             parts = partitions(data, 2 if args.quick else args.partitions)
         except MissingData as missing:
             sys.exit(str(missing))
+        if not raw:  # compiled and loaded
+            X, y, X_test, y_test = parts[0]
+            one(X[:80], y[:80], X_test, y_test, 1.0, sigma, 1)
         found = Parallel(n_jobs=args.jobs)(delayed(one)(*part, C, sigma, args.repeat) for part in parts)
         for which, tol in enumerate(TOLERANCES):
             column = {
