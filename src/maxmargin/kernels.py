@@ -27,6 +27,8 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from maxmargin._columns import occurring, renumbered
+
 Array = NDArray[Any]
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
@@ -49,7 +51,8 @@ class Points:
     `X` is a dense array or a canonical CSR matrix (for callable kernels: whatever the user gave),
     `norm` the scaled squared norms (rbf) or 1-norms (sparse laplacian), `centre` what was
     subtracted from every row (rbf and laplacian do not see a translation, rounding errors do),
-    `panels` a second layout for many rows against the same points (see `Kernel.lay_out`).
+    `panels` a second layout for many rows against the same points (see `Kernel.lay_out`), `columns` the
+    original columns of a sparse `X` where those that occur were renumbered (see `maxmargin._columns`).
     """
 
     X: Any
@@ -57,6 +60,7 @@ class Points:
     norm: Array | None = None
     centre: Array | None = None
     panels: Any = None
+    columns: Array | None = None
 
     @property
     def sparse(self) -> bool:
@@ -66,7 +70,8 @@ class Points:
     def take(self, index: Array) -> Points:
         """The points with the given indices."""
         X = _safe_indexing(self.X, index) if not hasattr(self.X, "dtype") else self.X[index]
-        return Points(X, len(index), None if self.norm is None else self.norm[index], self.centre)
+        norm = None if self.norm is None else self.norm[index]
+        return Points(X, len(index), norm, self.centre, columns=self.columns)
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,11 @@ class Kernel:
             norm = (self.gamma * _LOG2E * _squared_norms(X)).astype(dtype)
         elif self.name == "laplacian" and sparse:
             norm = np.asarray(abs(X).sum(axis=1)).ravel().astype(dtype)
-        return Points(X, X.shape[0], norm, centre)
+        columns = None
+        if sparse:  # after the norms, to which columns that `like` does not have contribute too
+            columns = occurring(X) if like is None else like.columns
+            X = renumbered(X, columns)
+        return Points(X, X.shape[0], norm, centre, columns=columns)
 
     def lay_out(self, points: Points) -> Points:
         """The same points with `maxmargin.panels.Panels`, where products with panels are the fastest."""
@@ -319,8 +328,10 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
     if sp.issparse(X):
-        X = X.astype(np.float64)
-        variance = X.multiply(X).mean() - X.mean() ** 2
+        X = X.tocsr().astype(np.float64)
+        # `mean` takes an array of one number per column in older versions of SciPy.
+        part = 1.0 / (X.shape[0] * X.shape[1])
+        variance = (X.multiply(X).data * part).sum() - (X.data * part).sum() ** 2
     else:
         variance = X.var(dtype=np.float64)
     return 1.0 / (X.shape[1] * float(variance)) if variance != 0 else 1.0
