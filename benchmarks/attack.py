@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import collections
 import json
-import subprocess
 import sys
 import threading
 import time
@@ -152,13 +151,7 @@ def main() -> int:
     began = time.perf_counter()
     for part, share in shares.items():
         attack(part, args.minutes * share, args, tally)
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    command = "python benchmarks/attack.py " + " ".join(sys.argv[1:])
     notes = [
-        f"`{command}`, commit {commit.stdout.strip() or 'unknown'}, {time.strftime('%Y-%m-%d')}, "
         f"{(time.perf_counter() - began) / 60:.1f} minutes.",
         "solved: the share of answers with status solved (searches: with scores; files: refused or sound). "
         "Another status, or an infinite gap, is an honest answer.",
@@ -175,6 +168,8 @@ def main() -> int:
         rows,
         notes,
         {"rows": rows, "failures": tally.failures},
+        threads=args.jobs,
+        repetitions="once; limits again up to 3 times",
     )
     print(f"{len(tally.failures)} failures in {rows[-1]['cases']} cases")
     return int(bool(tally.failures))

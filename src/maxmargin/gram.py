@@ -16,10 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from maxmargin import _jit
+from maxmargin._columns import compact
 from maxmargin._lazy import lazy
 from maxmargin._memory import LINE, aligned, recycled
 from maxmargin._threads import Threads
@@ -118,8 +120,10 @@ class Gram:
             plain = callable(kernel) or kernel in ("precomputed", "linear")
             number = 1.0 if plain else resolve_gamma(gamma, X)
             kernel = Kernel(kernel, gamma=number, degree=degree, coef0=coef0)
-        self.X, self.kernel, self.cache_bytes = X, kernel, int(cache_bytes)
         self.index: Index | None = None if index is None else np.asarray(index, dtype=np.intp)
+        if sp.issparse(X) and not callable(kernel.name):
+            X = compact(sp.csr_array(X), self.index)
+        self.X, self.kernel, self.cache_bytes = X, kernel, int(cache_bytes)
         # A given matrix is read where it lies: converting it would cost what the cache should save.
         self.dtype = np.dtype(np.float64 if kernel.name == "precomputed" else dtype)
         if self.dtype not in (np.float32, np.float64):

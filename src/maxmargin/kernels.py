@@ -27,6 +27,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from maxmargin._columns import occurring, renumbered
 from maxmargin.rounding import Rounding
 
 Array = NDArray[Any]
@@ -57,11 +58,12 @@ _LARGE_NORM, _MEDIAN_ROWS = 1e3, 1000
 class Points:
     """Data made ready for one kernel: contiguous, in working precision, with norms.
 
-    `X` is a dense array or a canonical CSR matrix (for callable kernels: whatever the user gave),
-    `norm` the scaled squared norms (rbf) or 1-norms (sparse laplacian), `centre` what was
-    subtracted from every row (rbf and laplacian do not see a translation, rounding errors do),
-    `panels` a second layout for many rows against the same points (see `Kernel.lay_out`), `distant` the
-    rows whose products would cancel (see `_Distant`).
+    `X` is a dense array or a canonical CSR matrix (for callable kernels: whatever the user gave), `norm` the
+    scaled squared norms (rbf) or 1-norms (sparse laplacian), `centre` what was subtracted from every row (rbf
+    and laplacian do not see a translation, rounding errors do), `panels` a second layout for many rows
+    against the same points (see `Kernel.lay_out`), `distant` the rows whose products would cancel (see
+    `_Distant`), `columns` the original columns of a sparse `X` where those that occur were renumbered (see
+    `maxmargin._columns`).
     """
 
     X: Any
@@ -70,6 +72,7 @@ class Points:
     centre: Array | None = None
     panels: Any = None
     distant: _Distant | None = None
+    columns: Array | None = None
 
     @property
     def sparse(self) -> bool:
@@ -81,7 +84,7 @@ class Points:
         X = _safe_indexing(self.X, index) if not hasattr(self.X, "dtype") else self.X[index]
         norm = None if self.norm is None else self.norm[index]
         distant = None if self.distant is None else self.distant.take(index)
-        return Points(X, len(index), norm, self.centre, distant=distant)
+        return Points(X, len(index), norm, self.centre, distant=distant, columns=self.columns)
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,8 @@ class Kernel:
         norm = None
         if self.name == "laplacian" and sparse:
             norm = np.asarray(abs(X).sum(axis=1)).ravel().astype(dtype)
-        return Points(X, X.shape[0], norm, centre)
+        X, columns = _numbered(X, like, sparse)
+        return Points(X, X.shape[0], norm, centre, columns=columns)
 
     def _prepare_rbf(
         self, given: Any, dtype: np.dtype[Any], index: Array | None, like: Points | None, sparse: bool
@@ -194,7 +198,8 @@ class Kernel:
             beyond = ~(norm <= _FAR)  # nothing within _OUTER is near enough to have a value
             X = _without(X, beyond)
             norm[beyond] = _NOWHERE
-        return Points(X, X.shape[0], norm.astype(dtype), centre, distant=distant)
+        X, columns = _numbered(X, like, sparse)
+        return Points(X, X.shape[0], norm.astype(dtype), centre, distant=distant, columns=columns)
 
     def _norms(self, X: Any) -> Array:
         return self.gamma * _LOG2E * _squared_norms(X)
@@ -409,8 +414,10 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
     if sp.issparse(X):
-        X = X.astype(np.float64)
-        variance = X.multiply(X).mean() - X.mean() ** 2
+        X = X.tocsr().astype(np.float64)
+        # `mean` takes an array of one number per column in older versions of SciPy.
+        part = 1.0 / (X.shape[0] * X.shape[1])
+        variance = (X.multiply(X).data * part).sum() - (X.data * part).sum() ** 2
     else:
         variance = X.var(dtype=np.float64)
     return 1.0 / (X.shape[1] * float(variance)) if variance != 0 else 1.0
@@ -464,6 +471,17 @@ def _laid(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | Non
         if not sp.issparse(X):
             return _nonzeros(X, dtype, index)
         return _canonical_csr(X if index is None else X[index], dtype)
+
+
+def _numbered(X: Any, like: Points | None, sparse: bool) -> tuple[Any, Array | None]:
+    """Sparse rows with the columns of `like`, or those that occur, and what these are.
+
+    It comes after the norms, to which columns that `like` does not have contribute too.
+    """
+    if not sparse:
+        return X, None
+    columns = occurring(X) if like is None else like.columns
+    return renumbered(X, columns), columns
 
 
 def _without(X: Any, rows: Array) -> Any:

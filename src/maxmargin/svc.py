@@ -206,15 +206,21 @@ class BaseSVC(ClassifierMixin, BaseSVM):
     def _linear_coef(self) -> Any:
         if len(self.classes_) == 2:
             return super()._linear_coef()
-        vectors = self.support_vectors_
         at = np.concatenate([[0], np.cumsum(self._n_support)])
+        pairs = list(combinations(range(len(self.classes_)), 2))
+        if self._sparse:
+            blocks: list[list[Any]] = [[None] * len(self.classes_) for _ in pairs]
+            for p, (a, b) in enumerate(pairs):
+                blocks[p][a] = sp.csr_array(self._dense_coef[b - 1, None, at[a] : at[a + 1]])
+                blocks[p][b] = sp.csr_array(self._dense_coef[a, None, at[b] : at[b + 1]])
+            return self._combine(sp.block_array(blocks, format="csr"))
+        vectors = self.support_vectors_
         parts = [
             self._dense_coef[b - 1, None, at[a] : at[a + 1]] @ vectors[at[a] : at[a + 1]]
             + self._dense_coef[a, None, at[b] : at[b + 1]] @ vectors[at[b] : at[b + 1]]
-            for a, b in combinations(range(len(self.classes_)), 2)
+            for a, b in pairs
         ]
-        coef = np.vstack(parts)
-        return _align(sp.csr_array(coef)) if self._sparse else coef
+        return np.vstack(parts)
 
     # -- prediction ----------------------------------------------------------------------------
 
