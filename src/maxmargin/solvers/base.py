@@ -64,8 +64,7 @@ class Solution:
     status : Status
         How it ended.
     gap : float
-        A bound of the distance to the optimal value, from the gradient, with an allowance for the
-        rounding of kernel values that was measured in float64.
+        A bound of the distance to the optimal value, from the gradient, with an allowance for its `noise`.
     violation, objective : float
         Largest KKT violation (LIBSVM's scaling) and f(u).
     n_iter, n_kernel_calls, n_kernel_evals : int
@@ -77,6 +76,8 @@ class Solution:
         At most a few hundred records.
     gradient : ndarray of shape (m,)
         (A∘K + diag(ridge)) u - p.
+    noise : float or ndarray of shape (m,)
+        Bounds of the errors of the entries of `gradient`.
     details : dict
         Counts that only this solver has.
     """
@@ -93,6 +94,7 @@ class Solution:
     seconds: float
     trace: tuple[Record, ...] = field(repr=False)
     gradient: Floats = field(repr=False)
+    noise: float | Floats = field(default=0.0, repr=False)
     details: dict[str, float] = field(default_factory=dict, repr=False)
 
 
@@ -241,8 +243,11 @@ class Solver(ABC):
                 n_kernel_evals=state.gram.n_evals - evals,
                 n_kernel_calls=state.gram.n_calls - calls,
             )
-            state.target = state.tol / scale - 2 * state.noise
-            reached = self._reached(state, violation, scale)
+            with_noise = violation
+            if np.any(state.noise):
+                with_noise = problem.violation(state.u, state.g, state.noise)
+            state.target = (state.tol - (with_noise - violation)) / scale
+            reached = self._reached(state, scale, with_noise)
             ending = asked or interrupt.pulled or self._used_up(state, record) is not None
             if (reached or ending or state.stuck) and self.settle(state):
                 state.stuck = False
@@ -260,8 +265,6 @@ class Solver(ABC):
                 status = Status.INTERRUPTED
             trace.add(record)
             if status is not None:
-                if status is not Status.SOLVED:
-                    precision.measure()
                 break
             if precision.replaced:
                 precision.replaced = False
@@ -269,19 +272,21 @@ class Solver(ABC):
                 self.begin(state)
             state.left = stop.iterations(problem.m) - state.n_iter
             self.advance(state)
+        status = _finalised(state, status, precision)
         return Solution(
             u=state.u,
             offset=problem.offset(state.u, state.g),
             status=status,
             gap=float(problem.gap(state.u, state.g, state.noise)),
-            violation=violation + (2 * state.noise * scale if state.noise else 0.0),
-            objective=record.objective,
+            violation=problem.violation(state.u, state.g, state.noise),
+            objective=problem.objective(state.u, state.g),
             n_iter=state.n_iter,
             n_kernel_calls=state.gram.n_calls - calls,
             n_kernel_evals=state.gram.n_evals - evals,
             seconds=time.perf_counter() - began,
             trace=trace.records(),
             gradient=state.g,
+            noise=state.noise,
             details=self.details(state),
         )
 
@@ -315,17 +320,54 @@ class Solver(ABC):
             return Status.MAX_TIME
         return None
 
-    def _reached(self, state: State, violation: float, scale: float) -> bool:
+    def _reached(self, state: State, scale: float, violation: float | None = None) -> bool:
+        """Whether the tolerance is reached; `violation` is that with noise, if it is known."""
         problem, stop = state.problem, state.stop
+        if stop.criterion == "paper":
+            return self.paper_rule(state) <= stop.tol
+        if violation is None:
+            violation = problem.violation(state.u, state.g, state.noise)
         if stop.criterion == "kkt":
-            return bool(np.isfinite(scale)) and violation <= state.tol - 2 * state.noise * scale
-        if stop.criterion == "gap":
-            if problem.relative_gap(state.u, state.g, state.noise) <= state.tol:
-                return True
-            # The gap asks for a smaller violation than the present one, how small shows only later.
-            state.target = min(state.target, 0.1 * violation / scale)
-            return False
-        return self.paper_rule(state) <= stop.tol
+            return bool(np.isfinite(scale)) and violation <= state.tol
+        if problem.relative_gap(state.u, state.g, state.noise) <= state.tol:
+            return True
+        # The gap asks for a smaller violation than the present one, how small shows only later.
+        state.target = min(state.target, 0.1 * violation / scale)
+        return False
+
+
+def _worse_than_nothing(state: State) -> bool:
+    """Whether u = 0 is feasible and has a lower objective."""
+    problem = state.problem
+    zero = not problem.sums.any() and bool((problem.lo <= 0).all() and (problem.hi >= 0).all())
+    return zero and problem.objective(state.u, state.g) > 0
+
+
+def _finalised(state: State, status: Status, precision: Precision) -> Status:
+    """Bring a run to its end: variables on their bounds, a gradient whose errors are known, u checked."""
+    problem = state.problem
+    overflow = not (np.isfinite(state.u).all() and np.isfinite(state.g).all())
+    if overflow or (status is not Status.SOLVED and _worse_than_nothing(state)):
+        # Rounding led away from the solution: where it started is better.
+        state.u = problem.start()
+        state.g = problem.gradient(state.u, state.gram)
+        status = Status.STALLED if overflow else status
+    if status is not Status.SOLVED:
+        precision.measure(quickly=status in (Status.MAX_TIME, Status.INTERRUPTED))
+    snapped = problem.snap(state.u)
+    moved = np.flatnonzero(snapped != state.u)
+    if len(moved):
+        g = state.g.copy()
+        problem.update(g, moved, (snapped - state.u)[moved], state.gram)
+        if status is not Status.SOLVED or problem.violation(snapped, g, state.noise) <= state.stop.tol:
+            state.u, state.g = snapped, g
+    if not problem.feasible(state.u):
+        # No engine may do this; if one does, its point is not passed on.
+        state.u = problem.repair(state.u)
+        state.g = problem.gradient(state.u, state.gram)
+        precision.measure(quickly=False)
+        return Status.STALLED if status is Status.SOLVED else status
+    return status
 
 
 class _Bounded:
