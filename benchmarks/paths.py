@@ -176,7 +176,8 @@ def main() -> None:
         {key: f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()}
         for row in rows
     ]
-    write(args.out, "Steps along the paths of a search, of those of cold trainings", shown, raw=rows)
+    title = "Steps along the paths of a search, of those of cold trainings"
+    write(args.out, title, shown, raw=rows, threads=1, repetitions="1 (steps, not seconds)")
 
 
 if __name__ == "__main__":
