@@ -36,8 +36,10 @@ from maxmargin import (
     IncrementalSVC,
     L2OneClassSVM,
     NuSVC,
+    NuSVR,
     OneClassSVM,
 )
+from maxmargin._estimator import BaseSVM
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection import search as search_module
 from maxmargin.solvers import c_path
@@ -300,6 +302,39 @@ def test_the_path_does_not_change_the_scores(path):
     starts = sum(parent == -1 for parent, _ in search.path_)
     assert len(search.path_) == 6
     assert starts == (6 if path == "cold" else 2)
+
+
+@pytest.mark.parametrize("memory", [0.0, 2000.0])
+@pytest.mark.parametrize(
+    ("estimator", "grid", "cold"),
+    [
+        (NuSVC(), {"nu": [0.05, 0.1, 0.2], "gamma": [0.1, 1.0]}, 2),
+        (SVC(loss="squared_hinge"), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 2),
+        (CrammerSingerSVC(), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 2),
+        (AllDistancesSVC(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
+        (AllDistancesSVC(), {"mu": [0.1, 0.2, 0.4], "gamma": [0.1, 1.0]}, 2),
+        (NuSVR(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
+        (SVR(max_time=1e6), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 2),
+        (OneClassSVM(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
+        (L2OneClassSVM(), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 1),
+        (L2OneClassSVM(solver="maxminover"), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 1),
+    ],
+)
+def test_every_node_with_a_parent_starts_from_its_solution(monkeypatch, estimator, grid, cold, memory):
+    X, y = iris()
+    starts, solve = [], BaseSVM._solve
+
+    def counted(self, X, kernel, order, segments, machines, **options):
+        starts.append(all(machine.warm is not None for machine in machines))
+        return solve(self, X, kernel, order, segments, machines, **options)
+
+    def score(estimator, X, y=None):
+        return float(np.mean(estimator.predict(X)))
+
+    monkeypatch.setattr(BaseSVM, "_solve", counted)
+    SVMSearchCV(estimator, grid, scoring=score, cv=3, refit=False, n_jobs=1, memory=memory).fit(X, y)
+    assert starts.count(False) == 3 * cold
+    assert starts.count(True) == 3 * (6 - cold)
 
 
 @pytest.mark.parametrize("path", [[0], [1, 0, -1, -1], [-1, -1, -1, 9], "sideways"])

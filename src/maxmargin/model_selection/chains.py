@@ -296,12 +296,14 @@ class _Run:
             fresh = clone(self.nodes.estimators[node])
             fresh._validate_params()
             model = fresh
-            if parent in models:
+            warm = parent in models
+            if warm:
                 model = copy.copy(models[parent]).set_params(**fresh.get_params(deep=False))
                 children[parent] -= 1
                 if not children[parent]:
                     del models[parent]
-            if "warm_start" in fresh.get_params() and children.get(node, 0):
+            # It tells `fit` both to start from the last solution and to keep its own for the next.
+            if warm or children.get(node, 0):
                 model.set_params(warm_start=True)
             rows = self._fit(model, fresh, fold)
             trained = time.perf_counter() - began
