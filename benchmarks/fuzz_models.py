@@ -141,7 +141,9 @@ def main() -> None:
         "a sparse model of more than 100,000 features, which was not asked.",
         *(f"FAILED {json.dumps(failure)}" for failure in failures[:20]),
     ]
-    write(args.out, "Damaged and hostile model files", [*rows, total], notes)
+    write(
+        args.out, "Damaged and hostile model files", [*rows, total], notes, threads=args.jobs, repetitions=1
+    )
     if failures:
         sys.exit(1)
 

@@ -193,7 +193,8 @@ def main() -> None:
         f"fits of at most {args.limit:g} s; {args.threads} threads, tol {TOL:g}, cache {CACHE_MB} MB each"
     ]
     notes += ["memory: the largest of the whole process, data included"]
-    write(args.out or ("growth-quick" if args.quick else "growth"), "Growth", table, notes, rows)
+    name = args.out or ("growth-quick" if args.quick else "growth")
+    write(name, "Growth", table, notes, rows, threads=args.threads, repetitions=1)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,26 @@
-"""Tables of the benchmarks: printed, and written to benchmarks/results."""
+"""Tables of the benchmarks: printed, and written to benchmarks/results with the run that made them."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("maxmargin", "scikit-learn", "scikit-learn-intelex", "numba", "numpy")
+# What every result file says about its run.
+RUN_KEYS = ("command", "commit", "date", "versions", "python", "machine", "threads", "repetitions")
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -36,25 +44,79 @@ def write(
     rows: Sequence[dict[str, Any]],
     notes: Sequence[str] = (),
     raw: Any = None,
+    *,
+    threads: int | str,
+    repetitions: int | str,
+    keep: bool = False,
 ) -> None:
-    """Print a table and write it as Markdown and JSON."""
+    """Print a table and write it as Markdown and JSON.
+
+    `threads` and `repetitions` say how the figures were taken ("best of 3"). With `keep`, rows of earlier
+    runs are among the rows: these runs stay on record.
+    """
+    path = RESULTS / f"{name}.json"
+    this = run(threads, repetitions)
+    earlier: list[dict[str, Any]] = []
+    if keep and path.exists():
+        before = json.loads(path.read_text())
+        earlier = [*before.get("earlier_runs", []), *([before["run"]] if "run" in before else [])]
     text = f"# {title}\n\n{markdown(rows)}\n\n" + "".join(f"- {note}\n" for note in notes)
-    text += f"\n{_setting()}\n"
+    text += f"\n{described(this)}\n"
+    text += "".join(f"\nSome rows are of an earlier run. {described(e)}\n" for e in earlier)
     print(text)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(text)
-    (RESULTS / f"{name}.json").write_text(
-        json.dumps({"rows": raw or list(rows), "notes": list(notes)}, indent=1)
-    )
+    content = {"rows": raw or list(rows), "notes": list(notes), "run": this}
+    path.write_text(json.dumps({**content, "earlier_runs": earlier} if earlier else content, indent=1))
 
 
-def _setting() -> str:
-    packages = []
-    for package in ("maxmargin", "scikit-learn", "scikit-learn-intelex", "numba", "numpy"):
+def run(threads: int | str, repetitions: int | str) -> dict[str, Any]:
+    """The run that is under way: command, commit, date, versions, machine, threads and repetitions."""
+    versions = {}
+    for package in PACKAGES:
         try:
-            packages.append(f"{package} {version(package)}")
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, " + ", ".join(
-        packages
+    return {
+        "command": command(sys.argv),
+        "commit": commit(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "versions": versions,
+        "python": platform.python_version(),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "threads": threads,
+        "repetitions": repetitions,
+    }
+
+
+def command(argv: Sequence[str]) -> str:
+    """The command line, with the program's path in the repository."""
+    program = Path(argv[0]).resolve()
+    shown = program.relative_to(ROOT).as_posix() if program.is_relative_to(ROOT) else program.name
+    return "python " + shlex.join([shown, *argv[1:]])
+
+
+def commit() -> str:
+    """The commit that is checked out, and whether the code differs from it."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        name = git("rev-parse", "--short", "HEAD")
+        changed = git("status", "--porcelain", "--", "src", "benchmarks", ":!benchmarks/results")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown (no repository)"
+    return f"{name} with uncommitted changes" if changed else name
+
+
+def described(this: dict[str, Any]) -> str:
+    """Two sentences about a run, for the end of a table."""
+    packages = ", ".join(f"{name} {number}" for name, number in this["versions"].items())
+    note = f" {this['note']}." if "note" in this else ""
+    return (
+        f"`{this['command']}`, commit {this['commit']}, {this['date']}; threads: {this['threads']}; "
+        f"repetitions: {this['repetitions']}.{note} {this['machine']}, Python {this['python']}, {packages}."
     )

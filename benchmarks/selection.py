@@ -1,44 +1,45 @@
-"""Model selection: a grid of 10 x 10, 5 folds, 2 threads, rivals and ours in one run.
+"""Model selection: a grid of 10 x 10, 5 folds; GridSearchCV and SVMSearchCV in one run.
 
-    python benchmarks/selection.py               # seven sets; some need MAXMARGIN_DATA
+    python benchmarks/selection.py               # eight sets; some need MAXMARGIN_DATA
     python benchmarks/selection.py --quick       # bundled and synthetic data, a small grid
 
-On the wide grid (C from 0.01 to 10,000): GridSearchCV with scikit-learn's SVC (n_jobs=2), with that of
-scikit-learn-intelex, and SVMSearchCV, the same folds for all. liquidSVM, if it is installed, on its own
-default grid with the better of one and two threads, and SVMSearchCV on that grid (gamma = 1 / sigma^2,
-C = 1 / (2 lambda n)). liquidSVM's machine has no bias and stops at a clipped gap of 0.001 C n. On sets of
-more than 1,500 rows the slow searches are timed on every fourth node and multiplied by four; such figures
-have a ~.
-"Test error" is that of the model that is refitted with the chosen parameters.
+The wide grid (C from 0.01 to 10,000; for the regression of Friedman's first problem C from 0.1 to 1,000) with
+the same folds for all: GridSearchCV with scikit-learn's machine, with that of scikit-learn-intelex, and
+SVMSearchCV; no refit. All searches of a set run equally often (--repeat on sets of up to 1,500 rows, 500 for
+the regression; once on larger ones) and the quickest run counts. scikit-learn and ours are timed with two
+workers and with one, intelex with two.
+
+The scores of all nodes are compared with those of scikit-learn. On the larger sets the searches with intelex,
+and those of scikit-learn with one worker, are timed on every fourth node and multiplied by four; such figures
+have a ~. "Test error" is that of the model refitted with the parameters that ours chose (for the regression
+1 - R2).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-import sysconfig
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 sys.path.insert(0, str(Path(__file__).parent))
-from datasets import Data, MissingData, load, synthetic, whole
-from maxmargin import SVC
+from datasets import Data, MissingData, friedman1, load, synthetic, whole
+from maxmargin import SVC, SVR
 from maxmargin.model_selection import SVMSearchCV
-from report import geometric_mean, write
+from report import RESULTS, geometric_mean, write
 
-THREADS = 2
-# Rows above which slow searches are timed on a part of the nodes.
-SAMPLED = 1500
+WORKERS = 2
+# Rows above which every search runs once, and slow ones are timed on a part of the nodes.
+SAMPLED, SAMPLED_SVR = 1500, 500
 
 
 def _split(X: Any, y: Any, n: int, n_test: int) -> Data:
@@ -62,12 +63,14 @@ SETS: dict[str, Callable[[], Data]] = {
     "synthetic 1,000 x 8": lambda: synthetic(1000, 8, seed=1),
     "synthetic 2,000 x 20": lambda: synthetic(2000, 20),
     "svmguide1": lambda: load("svmguide1"),
-    "covtype 5,000": lambda: _covtype(5000),
     "banana": lambda: _split(*whole("raetsch_banana"), 4300, 1000),
+    "covtype 5,000": lambda: _covtype(5000),
+    "friedman1 1,000": lambda: friedman1(1000),
 }
 QUICK: dict[str, Callable[[], Data]] = {
     "breast_cancer": lambda: load("breast_cancer"),
     "synthetic 300 x 8": lambda: synthetic(300, 8, seed=1),
+    "friedman1 200": lambda: friedman1(200),
 }
 
 
@@ -77,6 +80,11 @@ def wide_grid(X: Any, size: int) -> dict[str, list[float]]:
     middle = float(np.median(euclidean_distances(some, squared=True)))
     gammas = np.logspace(-2, 2, size) / middle
     return {"C": list(np.logspace(-2, 4, size)), "gamma": list(gammas)}
+
+
+def regression_grid(size: int) -> dict[str, list[float]]:
+    """C and gamma for standardised features and targets."""
+    return {"C": list(np.logspace(-1, 3, size)), "gamma": list(np.logspace(-3, 0, size))}
 
 
 def part_of(grid: dict[str, list[float]]) -> list[dict[str, list[float]]]:
@@ -92,103 +100,89 @@ def timed(search: Any, data: Data, repeat: int) -> tuple[float, Any]:
         began = time.perf_counter()
         search.fit(data.X, data.y)
         best = min(best, time.perf_counter() - began)
-        if best > 20:
-            break
     return best, search
 
 
-def error(model: Any, data: Data) -> float:
-    """The share of wrong predictions on the test rows."""
-    return float(np.mean(model.predict(data.X_test) != data.y_test))
+def node_scores(search: Any) -> dict[tuple[float, float], float]:
+    """The mean score of every node."""
+    nodes, scores = search.cv_results_["params"], search.cv_results_["mean_test_score"]
+    return {(p["C"], p["gamma"]): float(s) for p, s in zip(nodes, scores, strict=True)}
 
 
-def slow(make: Callable[[], Any], grid: Any, folds: Any, data: Data, sampled: bool) -> float:
-    """Seconds of GridSearchCV without its refit."""
-    nodes = part_of(grid) if sampled else grid
-    seconds, _ = timed(GridSearchCV(make(), nodes, cv=folds, n_jobs=THREADS, refit=False), data, 1)
-    share = sum(len(p["C"]) * len(p["gamma"]) for p in nodes) / 100 if sampled else 1.0
-    return seconds / share
-
-
-def liquid(data: Data) -> dict[str, Any] | None:
-    """liquidSVM's seconds, its error, and its grid; None if it is not there.
-
-    In a process of its own: its threads go on spinning when it is done.
-    """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
-        return other.submit(_liquid, data).result()
-
-
-def _liquid(data: Data) -> dict[str, Any] | None:
-    sysconfig.get_config_vars()["SO"] = ".so"  # it looks for its library by this name
-    try:
-        import liquidSVM
-    except Exception:
-        return None
-    y = np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)
-    seconds, wrong, table = np.inf, np.nan, None
-    for threads in (1, THREADS):
-        for _ in range(2):
-            began = time.perf_counter()
-            model = liquidSVM.mcSVM(np.ascontiguousarray(data.X), y, threads=threads, folds=5, display=0)
-            passed = time.perf_counter() - began
-            if passed < seconds:
-                seconds, table = passed, np.asarray(model.errTrain)
-                truth = np.where(data.y_test == np.unique(data.y)[1], 1.0, -1.0)
-                wrong = float(model.test(np.ascontiguousarray(data.X_test), truth)[1][0, 0])
-            model.clean()
-            if passed > 30:
-                break
-    assert table is not None
-    n = len(y) * 4 / 5
-    grid = {
-        "gamma": sorted({float(s) ** -2 for s in table[:, 3]}),
-        "C": sorted({1.0 / (2.0 * float(x) * n) for x in table[:, 5]}),
+def compared(ours: Any, theirs: Any) -> dict[str, Any]:
+    """How the scores of all nodes differ."""
+    a, b = node_scores(ours), node_scores(theirs)
+    assert a.keys() == b.keys()
+    differences = np.array([abs(a[node] - b[node]) for node in a])
+    best = max(b.values())
+    return {
+        "nodes compared": len(a),
+        "nodes that differ": int(np.sum(differences > 1e-6)),
+        "largest difference of a score": float(differences.max()),
+        "their score at our best node, below their best": best - b[max(a, key=lambda node: a[node])],
     }
-    return {"seconds": seconds, "error": wrong, "grid": grid}
 
 
-def one(name: str, data: Data, size: int, intelex: bool) -> dict[str, Any]:
+def one(name: str, data: Data, size: int, intelex: bool, repeat: int) -> dict[str, Any]:
     """All searches on one set."""
-    from sklearn.svm import SVC as Libsvm
+    import sklearn.svm
 
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    grid = wide_grid(data.X, size)
-    sampled = len(data.y) > SAMPLED and size == 10
-    row: dict[str, Any] = {"set": name, "rows": len(data.y), "sampled": sampled}
-    ours, search = timed(SVMSearchCV(SVC(), grid, cv=folds, n_jobs=THREADS, refit=False), data, 3)
-    row["ours"] = ours
-    row["ours error"] = error(SVC(**search.best_params_).fit(data.X, data.y), data)
-    row["scikit-learn"] = slow(Libsvm, grid, folds, data, sampled)
+    regression = name.startswith("friedman1")
+    kind = "SVR" if regression else "SVC"
+    folds: Any = (KFold if regression else StratifiedKFold)(5, shuffle=True, random_state=0)
+    grid = regression_grid(size) if regression else wide_grid(data.X, size)
+    large = len(data.y) > (SAMPLED_SVR if regression else SAMPLED)
+    runs = 1 if large else repeat
+    row: dict[str, Any] = {"set": name, "rows": len(data.y), "machine": kind, "runs": runs, "sampled": large}
+
+    def of_grid(machine: Any, workers: int, part: bool) -> tuple[float, Any]:
+        nodes = part_of(grid) if part else grid
+        search = GridSearchCV(machine(), nodes, cv=folds, n_jobs=workers, refit=False)
+        seconds, search = timed(search, data, runs)
+        return seconds * size**2 / len(search.cv_results_["params"]), search
+
+    mine = SVR if regression else SVC
+    for workers, key in ((WORKERS, "ours"), (1, "ours, 1 worker")):
+        search = SVMSearchCV(mine(), grid, cv=folds, n_jobs=workers, refit=False)
+        row[key], search = timed(search, data, runs)
+    best = mine(**search.best_params_).fit(data.X, data.y)
+    row["test error"] = 1.0 - float(best.score(data.X_test, data.y_test))
+    theirs = getattr(sklearn.svm, kind)
+    row["scikit-learn"], check = of_grid(theirs, WORKERS, False)
+    row["scikit-learn, 1 worker"], _ = of_grid(theirs, 1, large)
     if intelex:
-        from sklearnex.svm import SVC as Intel
+        import sklearnex.svm
 
-        row["intelex"] = slow(Intel, grid, folds, data, sampled)
-    rival = liquid(data)
-    if rival is not None:
-        row["liquidSVM"], row["liquidSVM error"] = rival["seconds"], rival["error"]
-        nodes = f"{len(rival['grid']['gamma'])} x {len(rival['grid']['C'])}"
-        seconds, own = timed(SVMSearchCV(SVC(), rival["grid"], cv=folds, n_jobs=THREADS), data, 3)
-        row["ours, its grid"], row["its grid"] = seconds, nodes
-        row["ours error, its grid"] = error(own.best_estimator_, data)
-    check = GridSearchCV(Libsvm(), part_of(grid)[0], cv=folds, refit=False).fit(data.X, data.y)
-    same = {(p["C"], p["gamma"]): s for p, s in zip(*_scores(search), strict=True)}
-    row["largest difference of a score"] = max(
-        abs(same[p["C"], p["gamma"]] - s) for p, s in zip(*_scores(check), strict=True)
-    )
+        row["intelex"], _ = of_grid(getattr(sklearnex.svm, kind), WORKERS, large)
+    row |= compared(search, check)
     print(row, flush=True)
     return row
 
 
-def _scores(search: Any) -> tuple[Any, Any]:
-    return search.cv_results_["params"], search.cv_results_["mean_test_score"]
+def warm_up(intelex: bool) -> None:
+    """Compile, and start the worker processes of GridSearchCV with their libraries."""
+    import sklearn.svm
+
+    small, numbers = synthetic(200, 8), friedman1(200)
+    grid = {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}
+    for workers in (1, WORKERS):
+        SVMSearchCV(SVC(), grid, n_jobs=workers).fit(small.X, small.y)
+        SVMSearchCV(SVR(), grid, n_jobs=workers).fit(numbers.X, numbers.y)
+    machines: list[Any] = [sklearn.svm.SVC]
+    if intelex:
+        import sklearnex.svm
+
+        machines.append(sklearnex.svm.SVC)
+    for machine in machines:
+        GridSearchCV(machine(), grid, n_jobs=WORKERS).fit(small.X, small.y)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="bundled and synthetic data, a small grid")
-    parser.add_argument("--only", nargs="*", help="some of the sets")
+    parser.add_argument("--only", nargs="*", help="some of the sets; the others are kept from an earlier run")
     parser.add_argument("--no-intelex", action="store_true", help="without scikit-learn-intelex")
+    parser.add_argument("--repeat", type=int, default=2, help="runs of every search on the smaller sets")
     parser.add_argument("--out", default="selection", help="name of the result files")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -199,49 +193,68 @@ def main() -> None:
         intelex = not args.no_intelex
     except ImportError:
         intelex = False
-    # What is compiled on first use, apart.
-    small = synthetic(200, 8)
-    SVMSearchCV(SVC(), {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, n_jobs=THREADS).fit(small.X, small.y)
-    rows = []
+    warm_up(intelex)
+    path = RESULTS / f"{args.out}.json"
+    rows = json.loads(path.read_text())["rows"] if args.only and path.exists() else []
+    keep = bool(rows)
+    rows = [r for r in rows if r["set"] not in sets]
     for name, fetch in sets.items():
         try:
-            rows.append(one(name, fetch(), 4 if args.quick else 10, intelex))
+            rows.append(one(name, fetch(), 4 if args.quick else 10, intelex, args.repeat))
         except MissingData as missing:
             sys.exit(str(missing))
+    rows.sort(key=lambda r: list({**SETS, **QUICK}).index(r["set"]))
+    how = f"best of {args.repeat} for all searches of a small set, 1 for all of a larger set (column runs)"
+    notes = summary(rows)
+    table = [_shown(r) for r in rows]
+    write(args.out, "Model selection", table, notes, rows, threads="2 and 1", repetitions=how, keep=keep)
+
+
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """The geometric means, for classification and for regression."""
     notes = []
-    for rival in ("scikit-learn", "intelex"):
-        if all(rival in r for r in rows):
-            notes.append(
-                f"{rival} / ours, geometric mean: {geometric_mean([r[rival] / r['ours'] for r in rows]):.0f}"
-            )
-    if all("liquidSVM" in r for r in rows):
-        for grid, key in (("the wide grid", "ours"), ("its own grid", "ours, its grid")):
-            ratios = [r["liquidSVM"] / r[key] for r in rows]
-            notes.append(
-                f"liquidSVM on its grid / ours on {grid}: {geometric_mean(ratios):.1f} "
-                f"(least {min(ratios):.2f})"
-            )
-    write(args.out, "Model selection", [_shown(r) for r in rows], notes, raw=rows)
+    for kind in ("SVC", "SVR"):
+        some = [r for r in rows if r["machine"] == kind]
+        for rival, ours, how in (
+            ("scikit-learn", "ours", "2 workers each"),
+            ("scikit-learn, 1 worker", "ours, 1 worker", "1 worker each"),
+            ("intelex", "ours", "2 workers each"),
+        ):
+            ratios = [r[rival] / r[ours] for r in some if rival in r]
+            if ratios:
+                notes.append(
+                    f"{kind}, {rival.split(',')[0]} / ours, {how}, geometric mean of {len(ratios)}: "
+                    f"{geometric_mean(ratios):.0f} (least {min(ratios):.0f})"
+                )
+    worst = max(rows, key=lambda r: r["largest difference of a score"])
+    differing, nodes = (sum(r[k] for r in rows) for k in ("nodes that differ", "nodes compared"))
+    notes.append(
+        f"Scores compared with scikit-learn's: {nodes} nodes, {differing} differ; the largest difference is "
+        f"{worst['largest difference of a score']:.4f} ({worst['set']})"
+    )
+    return notes
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     tilde = "~" if row["sampled"] else ""
-    out = {"set": row["set"], "rows": row["rows"], "ours, wide (s)": f"{row['ours']:.3g}"}
-    for rival in ("scikit-learn", "intelex"):
-        if rival in row:
-            out[f"{rival} (s)"] = f"{tilde}{row[rival]:.3g}"
-            out[f"{rival} / ours"] = f"{row[rival] / row['ours']:.0f}"
-    if "liquidSVM" in row:
-        out["liquidSVM, its grid (s)"] = f"{row['liquidSVM']:.3g}"
-        out["ours, its grid (s)"] = f"{row['ours, its grid']:.3g}"
-        out["liquidSVM / ours, its grid"] = f"{row['liquidSVM'] / row['ours, its grid']:.2f}"
-        out["liquidSVM / ours, wide"] = f"{row['liquidSVM'] / row['ours']:.2f}"
-    errors = [row.get(k) for k in ("ours error", "ours error, its grid", "liquidSVM error")]
-    out["test error: ours wide / its grid / liquidSVM"] = " / ".join(
-        "-" if e is None else f"{e:.3f}" for e in errors
-    )
-    out["largest difference of a score"] = f"{row['largest difference of a score']:.4f}"
-    return out
+    intelex = "intelex" in row
+    return {
+        "set": row["set"],
+        "rows": row["rows"],
+        "machine": row["machine"],
+        "runs": row["runs"],
+        "ours (s)": f"{row['ours']:.3g}",
+        "scikit-learn (s)": f"{row['scikit-learn']:.3g}",
+        "scikit-learn / ours": f"{row['scikit-learn'] / row['ours']:.0f}",
+        "intelex (s)": f"{tilde}{row['intelex']:.3g}" if intelex else "",
+        "intelex / ours": f"{row['intelex'] / row['ours']:.0f}" if intelex else "",
+        "1 worker: ours (s)": f"{row['ours, 1 worker']:.3g}",
+        "scikit-learn, 1 worker (s)": f"{tilde}{row['scikit-learn, 1 worker']:.3g}",
+        "ratio, 1 worker": f"{row['scikit-learn, 1 worker'] / row['ours, 1 worker']:.0f}",
+        "test error": f"{row['test error']:.3f}",
+        "nodes that differ": f"{row['nodes that differ']} of {row['nodes compared']}",
+        "largest difference of a score": f"{row['largest difference of a score']:.4f}",
+    }
 
 
 if __name__ == "__main__":

@@ -173,6 +173,8 @@ def table(sets: Any, repeats: int, n_folds: int, jobs: int, out: str) -> None:
             '"time": plain / accelerated, seconds.',
         ],
         raw,
+        threads=f"1 ({jobs} processes)",
+        repetitions=f"1 fit on each of {repeats} x {n_folds} folds",
     )
 
 
@@ -236,6 +238,8 @@ def grid(names: list[str], Cs: Any, widths: Any, limit: int, jobs: int, out: str
             f"* a budget of {limit:,} iterations was used up by the plain form.",
         ],
         raw,
+        threads=f"1 ({jobs} processes)",
+        repetitions=1,
     )
 
 
@@ -285,6 +289,8 @@ def smo(sets: Any, n_folds: int, jobs: int, out: str) -> None:
         rows,
         [f"{n_folds} folds; C and sigma of the paper's table 1."],
         raw,
+        threads=f"1 ({jobs} processes)",
+        repetitions=f"1 fit on each of {n_folds} folds",
     )
 
 
@@ -331,6 +337,8 @@ def rivals(sets: Any, out: str) -> None:
             "relative and certified.",
         ],
         raw,
+        threads=1,
+        repetitions="the second of 2 fits",
     )
 
 

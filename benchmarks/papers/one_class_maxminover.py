@@ -457,7 +457,8 @@ def main() -> None:
         for name, both in found.items()
         for label, f in zip((1, -1), both, strict=True)
     ]
-    write(args.out, "OneClassMaxMinOver, figures 1 and 2: warm starts on a grid", table, notes, raw)
+    title = "OneClassMaxMinOver, figures 1 and 2: warm starts on a grid"
+    write(args.out, title, table, notes, raw, threads=1, repetitions=1)
     if args.draw:
         folder = File(args.draw)
         draw_figure_1(first, folder / "maxminover-gap.png")

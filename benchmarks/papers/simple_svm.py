@@ -256,7 +256,10 @@ def main() -> None:
         f"Steps that had to backtrack: {np.mean(share):.0%} on average, at most {max(share):.0%}",
         f"The block form takes at most {max(slower):.2f} times the time of Batch",
     ]
-    write(args.out, "SimpleSVM, tables I to V", rows, notes, raw)
+    how = f"best of {args.repeat}; NPA, DirectSVM and fits above 5 s once"
+    keep = bool(args.only or args.forms)
+    title = "SimpleSVM, tables I to V"
+    write(args.out, title, rows, notes, raw, threads="all cores", repetitions=how, keep=keep)
     if args.draw:
         draw(raw, Path(args.draw))
 

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin import solvers
+from maxmargin._columns import product
 from maxmargin._limits import Limit, Stopped
 from maxmargin._scales import UnscaledDataWarning, disparity
 from maxmargin._threads import Threads, effective_n_jobs
@@ -474,7 +475,12 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         return coef
 
     def _linear_coef(self) -> Any:
-        return _align(self.dual_coef_ @ self.support_vectors_)
+        return self._combine(self.dual_coef_)
+
+    def _combine(self, coef: Any) -> Any:
+        """``coef @ support_vectors_``, sparse where these are."""
+        vectors = self.support_vectors_
+        return _align(product(coef, vectors)) if self._sparse else np.asarray(coef @ vectors)
 
     def _linear_values(self, X: Any, coef: Any, intercept: Floats) -> Floats:
         return linear(self._check_for_predict(X), coef, intercept)

@@ -104,14 +104,8 @@ def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: flo
         return b if np.isfinite(best(b)).all() else None
 
 
-def edge(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:
-    """`peak` of a bounded box without ridge."""
-    return np.maximum(t * lo, t * hi)
-
-
-def peak(t: Floats, lo: Floats, hi: Floats, r: Floats) -> Floats:
-    """Maximum of t v - r v^2/2 over lo <= v <= hi."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        v = np.where(r > 0, np.clip(t / r, lo, hi), np.where(t > 0, hi, lo))
-        v = np.where((r == 0) & (t == 0), np.clip(0.0, lo, hi), v)
-        return np.where(np.isinf(v), np.inf, t * v - 0.5 * r * v * v)
+def gain(t: Floats, room: Floats, r: Floats) -> Floats:
+    """Maximum of t d - r d^2/2 over 0 <= d <= room."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        d = np.where(r > 0, np.minimum(t / r, room), room)
+        return np.where(t > 0, np.where(np.isinf(d), np.inf, (t - 0.5 * r * d) * d), 0.0)

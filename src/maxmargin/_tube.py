@@ -33,7 +33,7 @@ def twin_parts(
     }
 
 
-def tube_gap(u: Floats, g: Floats, p: Floats, noise: float) -> float:
+def tube_gap(u: Floats, g: Floats, p: Floats, noise: Floats) -> float:
     r"""Primal minus dual value of the machine whose hard tube is widened until it holds all residuals.
 
     With :math:`\varepsilon'` half the range of the residuals and the b in its middle w is feasible, and the
@@ -42,8 +42,9 @@ def tube_gap(u: Floats, g: Floats, p: Floats, noise: float) -> float:
     n = len(p) // 2
     residual = -g[:n] + 0.5 * (p[n:] - p[:n])  # y - K beta: g = K beta - y + epsilon
     y = 0.5 * (p[:n] + p[n:])
-    width = 0.5 * float(residual.max() - residual.min()) + noise
+    error = np.maximum(noise[:n], noise[n:])
+    width = 0.5 * float((residual + error).max() - (residual - error).min())
     size = float(np.abs(u).sum())
     beta = u[:n] + u[n:]
-    square = float(beta @ (y - residual)) + noise * float(np.abs(beta).sum())
+    square = float(beta @ (y - residual)) + float(np.abs(beta) @ error)
     return max(0.0, square - float(y @ beta) + width * size)

@@ -8,14 +8,13 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
-from maxmargin._estimator import BaseSVM, _align, with_callbacks
+from maxmargin._estimator import BaseSVM, with_callbacks
 from maxmargin._limits import Limit
 from maxmargin._one_machine import OneMachineSVC
 
@@ -198,12 +197,9 @@ class AllDistancesSVC(OneMachineSVC):
         return np.asarray(self._expand(X, self._dense_coef, self._n_support)[:, :, 0])
 
     def _linear_coef(self) -> Any:
-        ends = np.concatenate([[0], np.cumsum(self._n_support)])
-        vectors: Any = self.support_vectors_
-        parts = [self._dense_coef[:, a:e] @ vectors[a:e] for a, e in pairwise(ends)]
-        centres = np.vstack([p.toarray() if sp.issparse(p) else np.asarray(p) for p in parts])
-        coef = centres - centres.mean(axis=0)
-        return _align(sp.csr_array(coef)) if self._sparse else coef
+        k = len(self.classes_)
+        own = np.repeat(np.arange(k), self._n_support)  # class of each support vector
+        return self._combine(self._dense_coef[0] * ((own == np.arange(k)[:, None]) - 1.0 / k))
 
     def _scores(self, X: Any) -> Floats:
         if self.kernel == "linear":

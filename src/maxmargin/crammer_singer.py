@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
-from maxmargin._estimator import BaseSVM, _align, with_callbacks
+from maxmargin._estimator import BaseSVM, with_callbacks
 from maxmargin._limits import Limit
 from maxmargin._one_machine import OneMachineSVC
 
@@ -130,9 +130,6 @@ class CrammerSingerSVC(OneMachineSVC):
         tau = solution.u.reshape(-1, k)
         self._keep(X, order, label, tau.T, tau, solution)
         return self
-
-    def _linear_coef(self) -> Any:
-        return _align(self.dual_coef_ @ self.support_vectors_)
 
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)

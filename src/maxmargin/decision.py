@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from maxmargin._columns import occurring, renumbered
 from maxmargin._limits import check
 from maxmargin._threads import Threads
 from maxmargin.kernels import Kernel, Points
@@ -96,7 +97,10 @@ def expand(
 
 
 def linear(X: Any, coef: Any, intercept: Floats) -> Floats:
-    """Decision values of linear machines with weight vectors `coef` (n_machines, d)."""
+    """Decision values of linear machines with weight vectors `coef` (n_machines, d), both sparse or dense."""
+    if sp.issparse(coef):
+        columns = occurring(coef)
+        X, coef = renumbered(X, columns), renumbered(coef, columns)
     product = X @ coef.T
     product = product.toarray() if sp.issparse(product) else np.asarray(product)
     return np.asarray(product + intercept, dtype=np.float64)

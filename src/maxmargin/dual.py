@@ -41,12 +41,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._group import best_multiplier, edge, fill_evenly, peak, quantile, shift_sum
+from maxmargin._group import best_multiplier, fill_evenly, gain, quantile, shift_sum
 from maxmargin._lazy import lazy
 from maxmargin._limits import check
 from maxmargin._tube import tube_gap, twin_parts
@@ -54,6 +55,10 @@ from maxmargin._tube import tube_gap, twin_parts
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+_EPS = 2.0**-52
+# Relative error of a sum, and distance from a bound relative to the box, that rounding alone explains.
+_SUM_ERROR, _AT_BOUND = 1e-9, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +214,36 @@ class Dual:
             out[member] = shift_sum(out[member], self.lo[member], self.hi[member], self.sums[k])
         return out
 
+    def feasible(self, u: Floats) -> bool:
+        """Whether u is in its box and has its sums, up to rounding."""
+        if not ((u >= self.lo) & (u <= self.hi)).all():
+            return False
+        size = np.maximum(np.abs(self.sums), self._total(np.abs(u)))
+        size = np.maximum(size, 1e-6 * np.max(size))  # a group of next to nothing is rounded like the others
+        return bool((np.abs(self._total(u) - self.sums) <= _SUM_ERROR * size).all())
+
+    def snap(self, u: Floats) -> Floats:
+        """The same point with variables on the bounds from which only rounding separates them.
+
+        What this takes from a sum goes to the variable of the group with the most room, if there is one; a
+        sum of bounds is right up to rounding. A variable that is free by an ulp only would decide about the
+        offset where all others are at a bound and the offset has a whole interval (see `offset`).
+        """
+        with np.errstate(invalid="ignore"):
+            near = np.where(np.isfinite(self.hi - self.lo), _AT_BOUND * (self.hi - self.lo), 0.0)
+            out = np.where(u - self.lo <= near, self.lo, np.where(self.hi - u <= near, self.hi, u))
+        moved = np.flatnonzero(out != u)
+        if not len(moved):
+            return u
+        for k in np.unique(self.group[moved]):
+            member = np.arange(self.m)[self.members[k]]
+            room = np.minimum(out[member] - self.lo[member], self.hi[member] - out[member])
+            best = int(np.argmax(room))
+            change = fsum(u[member]) - fsum(out[member])
+            if room[best] > 1e3 * abs(change):
+                out[member[best]] += change
+        return out
+
     # -- the matrix --------------------------------------------------------------------------
 
     def gradient(self, u: Floats, gram: Any) -> Floats:
@@ -264,15 +299,33 @@ class Dual:
             z += self.shift * coef.sum()
         g += factor * z[self.row]
 
-    def exact_gradient(self, u: Floats, some: Index, gram: Any) -> Floats:
-        """The gradient of the variables `some`, from float64 kernel values."""
+    def exact_gradient(self, u: Floats, some: Index, gram: Any, accurate: bool = False) -> Floats:
+        """The gradient of the variables `some`, from float64 kernel values.
+
+        If `accurate`, with twice the digits: slower, for where float64 itself cancels.
+        """
         support = np.flatnonzero(u)
         g = self.ridge[some] * u[some] - self.p[some]
+        product = gram.accurate if accurate else gram.exact
         for c in np.unique(self.label[support]):
             of = support[self.label[support] == c]
-            z = gram.exact(self.row[some], self.row[of], u[of]) + self.shift * u[of].sum()
+            z = product(self.row[some], self.row[of], u[of]) + self.shift * u[of].sum()
             g += self.coupling[self.label[some], c] * z
         return g
+
+    def rounding(self, u: Floats, some: Index, gram: Any, double: bool = False) -> Floats:
+        """Bound the rounding errors of the gradient of the variables `some`, computed from the rows.
+
+        With `double` those of `exact_gradient`.
+        """
+        support = np.flatnonzero(u)
+        error = _EPS * (np.abs(self.ridge[some] * u[some]) + np.abs(self.p[some]))
+        for c in np.unique(self.label[support]):
+            of = support[self.label[support] == c]
+            z = gram.bound(self.row[some], self.row[of], u[of], double)
+            z = z + _EPS * abs(self.shift) * float(np.abs(u[of]).sum())
+            error += np.abs(self.coupling[self.label[some], c]) * z
+        return error
 
     def block(self, idx: Index, others: Index, gram: Any, cached: bool = False) -> Array:
         """The block of A∘(K+c) + diag(ridge) for two sets of variables, in the rows' precision.
@@ -321,9 +374,14 @@ class Dual:
         _jit.extremes(u, g, self.lo, self.hi, self.group, least, most)
         return least, most
 
-    def violation(self, u: Floats, g: Floats) -> float:
-        """The largest KKT violation, in LIBSVM's scaling."""
+    def violation(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
+        """The largest KKT violation, in LIBSVM's scaling.
+
+        `noise` bounds the error of each gradient entry: the violation is the largest that is possible then.
+        """
         least, most = self.extremes(u, g)
+        if np.any(noise):
+            least, most = self.extremes(u, g - noise)[0], self.extremes(u, g + noise)[1]
         worst = float(np.max(most - least, initial=-np.inf))
         return worst * self.tolerance_scale(u, g) if worst > 0 else 0.0
 
@@ -346,8 +404,9 @@ class Dual:
     def offset(self, u: Floats, g: Floats) -> Floats:
         """Per group, the value that the gradient takes on the free variables.
 
-        The decision function of a machine with one group is ``K u - offset``. Without free
-        variables: the middle of the interval that the KKT conditions leave.
+        The decision function of a machine with one group is ``K u - offset``. Without free variables: the
+        middle of the interval that the KKT conditions leave, or its end if it has one only. This is the one
+        rule of all engines; u is `snap`-ped to its bounds before.
         """
         free = (u > self.lo) & (u < self.hi)
         least, most = self.extremes(u, g)
@@ -358,47 +417,54 @@ class Dual:
         known = np.where(np.isfinite(least), least, np.where(np.isfinite(most), most, 0.0))
         return np.where(inside > 0, mean, np.where(np.isfinite(middle), middle, known))
 
-    def gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
+    def gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
         """An upper bound of f(u) - min f.
 
-        `noise` bounds the error of every gradient entry; what it can amount to is added.
+        `noise` bounds the error of each gradient entry; the most that it can amount to is added.
 
         Without slacks w need not be feasible, and min f is not what a finite number bounds. A hard margin is
         rescaled until all margins are 1. A hard tube is widened until it holds all residuals, with the best
         b: the bound is that of the machine with this tube, of which w is a feasible point.
         """
+        noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), self.m)
+        if not (np.isfinite(g).all() and np.isfinite(noise).all()):
+            return float("inf")
         c = self.ridge * u - g  # p - h
-        total = float(u @ (0.5 * self.ridge * u - c))  # h'u + r u^2/2 - p'u, see the module's text
         if self.open_below:
-            return max(total + self._open_peaks(c, u, noise), 0.0)
+            return self._open_gap(u, c, noise)
+        total = 0.0
         for member, s in zip(self.members, self.sums, strict=True):
             lo, hi, r, x = self.lo[member], self.hi[member], self.ridge[member], u[member]
-            # c - b must not point to infinity whatever the noise: move what nothing bounds.
-            unbounded = (r == 0) * (np.isposinf(hi) * 1.0 - np.isneginf(lo))
-            # (a little more than the noise, lest the difference be rounded to the wrong side)
-            spare = 1.000001 * noise + (4e-16 * float(np.max(np.abs(c), initial=0.0)) if noise else 0.0)
-            sure = c[member] + spare * unbounded
-            at = quantile(sure, lo, hi, s) if self.boxed else best_multiplier(sure, lo, hi, r, s)
+            at = self._multiplier(c[member], lo, hi, r, s)
             if at is None:
                 return self._hard_margin_gap(u, g, noise)
-            t = c[member] - at
-            # The worst that noise can do: every c is larger where v would rise, smaller where it falls.
-            highest = edge if self.boxed else peak
-            falling = highest(t - noise, lo, x, r) + noise * x
-            rising = highest(t + noise, x, hi, r) - noise * x
-            total += float(np.maximum(falling, rising).sum()) + at * s
-        # Cancellation can leave a tiny negative number where the true gap is a tiny positive one.
+            # Noise, and the rounding of the differences below.
+            error = noise[member] + _EPS * (np.abs(c[member]) + np.abs(g[member]) + abs(at))
+            # c - b must not point to infinity whatever the noise: move what nothing bounds.
+            unbounded = (r == 0) * (np.isposinf(hi) * 1.0 - np.isneginf(lo))
+            if unbounded.any():
+                at = self._multiplier(c[member] + 1.000001 * error * unbounded, lo, hi, r, s)
+                if at is None:
+                    return self._hard_margin_gap(u, g, noise)
+            # What v can gain over u by rising or falling: no terms that cancel, so no digits are lost.
+            t = -g[member] - at
+            rising, falling = gain(t + error, hi - x, r), gain(error - t, x - lo, r)
+            total += float(np.maximum(rising, falling).sum()) + at * (s - fsum(x))
         return max(total, 0.0)
 
-    def _open_peaks(self, c: Floats, u: Floats, noise: float) -> float:
-        """The largest c'v where only the sum bounds v from below: everything at its upper bound but one."""
-        spare = 1.000001 * noise + (4e-16 * float(np.max(np.abs(c), initial=0.0)) if noise else 0.0)
-        at = np.full(self.n_groups, np.inf)
-        np.minimum.at(at, self.group, c - spare)
-        t = c - at[self.group]
-        return float(np.maximum(t * u, (t + noise) * self.hi - noise * u).sum() + at @ self.sums)
+    def _multiplier(self, c: Floats, lo: Floats, hi: Floats, r: Floats, s: float) -> float | None:
+        return quantile(c, lo, hi, s) if self.boxed else best_multiplier(c, lo, hi, r, s)
 
-    def _hard_margin_gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
+    def _open_gap(self, u: Floats, c: Floats, noise: Floats) -> float:
+        """The gap where only the sum bounds v from below: everything at its upper bound but one."""
+        error = noise + 4.0 * _EPS * np.abs(c)
+        at = np.full(self.n_groups, np.inf)
+        np.minimum.at(at, self.group, c - 1.000001 * error)
+        t = c - at[self.group]
+        gains = np.maximum(t + error, 0.0) * (self.hi - u)
+        return max(float(gains.sum()) + float(at @ (self.sums - self._total(u))), 0.0)
+
+    def _hard_margin_gap(self, u: Floats, g: Floats, noise: Floats) -> float:
         """The gap without slack: w must be rescaled until every margin is at least 1."""
         if self.n_groups != 1 or self.ridge.any() or self.sums[0] != 0:
             return float("inf")
@@ -408,14 +474,14 @@ class Dual:
         positive = self.p > 0
         if positive.all() or not positive.any():
             return float("inf")
-        margin = 0.5 * (score[positive].min() - score[~positive].max()) - noise
-        wrong = noise * float(np.abs(u).sum())  # of u'Qu
+        margin = 0.5 * ((score - noise)[positive].min() - (score + noise)[~positive].max())
+        wrong = float(np.abs(u) @ noise)  # of u'Qu
         if margin <= 0:
             return float("inf")
         primal = 0.5 * (self.square(u, g) + wrong) / margin**2
         return max(0.0, primal + self.objective(u, g) + 0.5 * wrong)
 
-    def relative_gap(self, u: Floats, g: Floats, noise: float = 0.0) -> float:
+    def relative_gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
         """(primal - dual) / (1 + |primal|) of the estimator's problem."""
         gap = self.gap(u, g, noise)
         if not np.isfinite(gap):

@@ -16,10 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from maxmargin import _jit
+from maxmargin._columns import compact
 from maxmargin._lazy import lazy
 from maxmargin._limits import slices
 from maxmargin._memory import LINE, aligned, recycled
@@ -27,6 +29,7 @@ from maxmargin._threads import Threads
 from maxmargin.decision import expand
 from maxmargin.kernels import Kernel, Points, resolve_gamma
 from maxmargin.panels import Lines
+from maxmargin.rounding import Rounding
 
 if TYPE_CHECKING:
     from maxmargin.view import View
@@ -39,6 +42,8 @@ Runs = list[tuple[int, int, int]]
 _WORTH_A_THREAD = 20_000_000
 # Rows of a streamed tile, which is used once and forgotten.
 _STREAM_ROWS = 256
+# Kernel values up to which float32 rows have the range for squares and products of them.
+_LARGEST_FLOAT32 = 1e12
 # Columns of a slice at least, which no tile is wider than.
 _SLICE_COLUMNS = 512
 # Values of a row from which on its alignment is worth some padding.
@@ -118,8 +123,10 @@ class Gram:
             plain = callable(kernel) or kernel in ("precomputed", "linear")
             number = 1.0 if plain else resolve_gamma(gamma, X)
             kernel = Kernel(kernel, gamma=number, degree=degree, coef0=coef0)
-        self.X, self.kernel, self.cache_bytes = X, kernel, int(cache_bytes)
         self.index: Index | None = None if index is None else np.asarray(index, dtype=np.intp)
+        if sp.issparse(X) and not callable(kernel.name):
+            X = compact(sp.csr_array(X), self.index)
+        self.X, self.kernel, self.cache_bytes = X, kernel, int(cache_bytes)
         # A given matrix is read where it lies: converting it would cost what the cache should save.
         self.dtype = np.dtype(np.float64 if kernel.name == "precomputed" else dtype)
         if self.dtype not in (np.float32, np.float64):
@@ -128,13 +135,31 @@ class Gram:
         self.n = self.points.n
         self.columns: Index = np.arange(self.n)
         self.diag: Array = kernel.diag(self.points)
+        if self.dtype == np.float32 and not np.max(np.abs(self.diag), initial=0.0) <= _LARGEST_FLOAT32:
+            self.dtype = np.dtype(np.float64)
+            self.points = kernel.prepare(X, self.dtype, index=self.index)
+            self.diag = kernel.diag(self.points)
+        if not np.isfinite(self.diag).all():
+            raise ValueError(
+                "Kernel values of these data are too large for float64: scale the features, for example with "
+                "StandardScaler, or use a smaller gamma or degree."
+            )
         self.threads = Threads(n_jobs)
         self.n_evals = self.n_calls = 0
         self.cost = kernel.cost(self.points)
-        self.value_error = kernel.error(self.points, self.dtype, self.diag)
         self._lock = threading.Lock()
         self._asked: ArrayLike = [0, self.n]
         self._open_cache(segments)
+
+    @lazy
+    def rounding(self) -> Rounding:
+        """Bounds of the rounding errors of the rows."""
+        return self.kernel.rounding(self.points, self.dtype, self.diag)
+
+    @lazy
+    def double_rounding(self) -> Rounding:
+        """The same for float64 values of the data as they were given."""
+        return self.kernel.rounding(self.points, np.float64, self.diag)
 
     @lazy
     def laid_out(self) -> Points:
@@ -556,6 +581,31 @@ class Gram:
             ends = np.array([0, len(columns)])
             out = expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]
         return out
+
+    def accurate(self, rows: Index, columns: Index, coef: Array) -> Array:
+        """`exact` in twice the digits of float64, where its own rounding would matter; slower."""
+        from maxmargin import _accurate
+
+        take = (lambda i: i) if self.index is None else self.index.__getitem__
+        if self.kernel.name == "precomputed":
+            return _accurate.weighted_sums(self.points.X[np.ix_(rows, columns)], coef)
+        if callable(self.kernel.name):
+            return _accurate.weighted_sums(self.block(rows, columns, _Nobody()), coef)
+        return _accurate.sums(self.kernel, self.X, take(rows), take(columns), coef)
+
+    def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Array:
+        """Bound the rounding errors of ``K[rows, columns] @ coef`` (see `maxmargin.rounding`).
+
+        Those of the rows, or with `double` those of `exact`.
+        """
+        return (self.double_rounding if double else self.rounding).of_sum(rows, columns, coef)
+
+
+class _Nobody:
+    """Values of the certificate are not counted."""
+
+    def count(self, evals: int = 0, calls: int = 0) -> None:
+        """Count nothing."""
 
 
 def _runs(columns: Index) -> Runs | None:

@@ -361,6 +361,6 @@ def _gamma(gamma: str | float, X: Any, weight: Floats) -> float:
         return resolve_gamma(gamma, X)
     total = float(weight.sum()) * X.shape[1]
     square = X.multiply(X) if sp.issparse(X) else X * X
-    mean = float((weight @ X).sum()) / total
-    variance = float((weight @ square).sum()) / total - mean**2
+    mean, second = (float(weight @ np.ravel(part.sum(axis=1))) / total for part in (X, square))
+    variance = second - mean**2
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0

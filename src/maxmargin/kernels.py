@@ -27,7 +27,9 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from maxmargin._columns import occurring, renumbered
 from maxmargin._limits import check, slices
+from maxmargin.rounding import Rounding
 
 Array = NDArray[Any]
 
@@ -42,16 +44,27 @@ _PANEL_VALUES = 1 << 17
 _SPARSE_BELOW = 0.3
 # Features up to which dense panels beat BLAS, and the largest panels that are kept beside the data.
 _NARROW, _PANELS_BYTES = 64, 1 << 27
+# Scaled squared norms (the exponent of 2 at the centre) from which on rows are distant: beyond `_FAR`
+# products are not used at all. A row within `_OUTER` is at least 34 away from those, which leaves 2 ** -1100
+# of a kernel value.
+_FAR = 1e6
+_OUTER = (_FAR**0.5 - 34.0) ** 2
+# Stands for the norm of a row that is not there.
+_NOWHERE = 1e4
+# A norm from which on a few distant rows could matter for the centre, and the rows that a median is taken of.
+_LARGE_NORM, _MEDIAN_ROWS = 1e3, 1000
 
 
 @dataclass(frozen=True)
 class Points:
     """Data made ready for one kernel: contiguous, in working precision, with norms.
 
-    `X` is a dense array or a canonical CSR matrix (for callable kernels: whatever the user gave),
-    `norm` the scaled squared norms (rbf) or 1-norms (sparse laplacian), `centre` what was
-    subtracted from every row (rbf and laplacian do not see a translation, rounding errors do),
-    `panels` a second layout for many rows against the same points (see `Kernel.lay_out`).
+    `X` is a dense array or a canonical CSR matrix (for callable kernels: whatever the user gave), `norm` the
+    scaled squared norms (rbf) or 1-norms (sparse laplacian), `centre` what was subtracted from every row (rbf
+    and laplacian do not see a translation, rounding errors do), `panels` a second layout for many rows
+    against the same points (see `Kernel.lay_out`), `distant` the rows whose products would cancel (see
+    `_Distant`), `columns` the original columns of a sparse `X` where those that occur were renumbered (see
+    `maxmargin._columns`).
     """
 
     X: Any
@@ -59,6 +72,8 @@ class Points:
     norm: Array | None = None
     centre: Array | None = None
     panels: Any = None
+    distant: _Distant | None = None
+    columns: Array | None = None
 
     @property
     def sparse(self) -> bool:
@@ -68,7 +83,26 @@ class Points:
     def take(self, index: Array) -> Points:
         """The points with the given indices."""
         X = _safe_indexing(self.X, index) if not hasattr(self.X, "dtype") else self.X[index]
-        return Points(X, len(index), None if self.norm is None else self.norm[index], self.centre)
+        norm = None if self.norm is None else self.norm[index]
+        distant = None if self.distant is None else self.distant.take(index)
+        return Points(X, len(index), norm, self.centre, distant=distant, columns=self.columns)
+
+
+@dataclass(frozen=True)
+class _Distant:
+    """Rows so far from the centre that an exponent computed from their norms would be wrong.
+
+    `X` holds them in float64 as they were given, `at` the place of each row of the points in `X`, or -1.
+    Their kernel values with each other come from differences; with all others they are 0, or accurate.
+    """
+
+    X: Any
+    at: Array
+
+    def take(self, index: Array) -> _Distant | None:
+        """Those among the given rows."""
+        at = self.at[index]
+        return _Distant(self.X, at) if (at >= 0).any() else None
 
 
 @dataclass(frozen=True)
@@ -124,25 +158,56 @@ class Kernel:
             K = K if index is None else K[np.ix_(index, index)]
             return Points(K, K.shape[0])
         sparse = _prefers_sparse(X) if like is None else like.sparse
-        centre = None
-        if sparse and not sp.issparse(X):
-            X = _nonzeros(X, dtype, index)
-        elif sparse:
-            X = _canonical_csr(X if index is None else X[index], dtype)
-        else:
-            if self.translation_invariant:
-                centre = like.centre if like is not None else _column_means(X)
-            X = _dense(X, dtype, index, centre)
-        norm = None
         if self.name == "rbf":
-            norm = (self.gamma * _LOG2E * _squared_norms(X)).astype(dtype)
-        elif self.name == "laplacian" and sparse:
+            return self._prepare_rbf(X, dtype, index, like, sparse)
+        given, centre = X, None
+        if not sparse and self.translation_invariant:
+            centre = _column_means(X) if like is None else like.centre
+        X = _laid(X, dtype, index, centre, sparse)
+        if centre is not None and like is None:
+            robust = _robust_centre(given, centre, np.abs(X).sum(axis=1, dtype=np.float64))
+            if robust is not centre:
+                centre, X = robust, _laid(given, dtype, index, robust, sparse)
+        norm = None
+        if self.name == "laplacian" and sparse:
             norm = np.asarray(abs(X).sum(axis=1)).ravel().astype(dtype)
-        return Points(X, X.shape[0], norm, centre)
+        X, columns = _numbered(X, like, sparse)
+        return Points(X, X.shape[0], norm, centre, columns=columns)
+
+    def _prepare_rbf(
+        self, given: Any, dtype: np.dtype[Any], index: Array | None, like: Points | None, sparse: bool
+    ) -> Points:
+        """Centred rows with their norms; those too distant for norms are kept as they were given."""
+        centre = None
+        if not sparse:
+            centre = _column_means(given) if like is None else like.centre
+        with np.errstate(over="ignore", invalid="ignore"):  # distant rows are treated below
+            X = _laid(given, dtype, index, centre, sparse)
+            norm = self._norms(X)
+            if centre is not None and like is None:
+                robust = _robust_centre(given, centre, norm)
+                if robust is not centre:
+                    centre, X = robust, _laid(given, dtype, index, robust, sparse)
+                    norm = self._norms(X)
+        far = np.flatnonzero(~(norm <= _OUTER))
+        distant = None
+        if len(far):
+            at = np.full(len(norm), -1)
+            at[far] = np.arange(len(far))
+            rows = far if index is None else index[far]
+            distant = _Distant(given[rows].astype(np.float64), at)
+            beyond = ~(norm <= _FAR)  # nothing within _OUTER is near enough to have a value
+            X = _without(X, beyond)
+            norm[beyond] = _NOWHERE
+        X, columns = _numbered(X, like, sparse)
+        return Points(X, X.shape[0], norm.astype(dtype), centre, distant=distant, columns=columns)
+
+    def _norms(self, X: Any) -> Array:
+        return self.gamma * _LOG2E * _squared_norms(X)
 
     def lay_out(self, points: Points) -> Points:
         """The same points with `maxmargin.panels.Panels`, where products with panels are the fastest."""
-        if self.name != "rbf" or points.norm is None:
+        if self.name != "rbf" or points.norm is None or points.distant is not None:
             return points
         from maxmargin.panels import Lines, Panels, padded
 
@@ -162,11 +227,12 @@ class Kernel:
         if callable(self.name):
             one = np.arange(points.n)[:, None]
             return np.array([self._own(points.take(i)) for i in one])
-        square = _squared_norms(points.X)
-        if self.name == "linear":
-            return square
-        inner = self.gamma * square + self.coef0
-        return np.asarray(inner**self.degree if self.name == "poly" else np.tanh(inner))
+        with np.errstate(over="ignore", invalid="ignore"):  # `Gram` looks at the result
+            square = _squared_norms(points.X)
+            if self.name == "linear":
+                return square
+            inner = self.gamma * square + self.coef0
+            return np.asarray(inner**self.degree if self.name == "poly" else np.tanh(inner))
 
     def _own(self, point: Points) -> float:
         check()
@@ -195,6 +261,8 @@ class Kernel:
             return
         if self.name == "rbf":
             self._fill_rbf(A, B, c0, c1, out, slots, first)
+            if A.distant is not None and B.distant is not None:
+                self._fill_distant(A.distant, B.distant, c0, c1, out, slots, first)
             return
         tiles = self._panel_tiles if B.sparse or self.name == "laplacian" else self._dense_tiles
         for r, c, tile in tiles(A, B, c0, c1):
@@ -220,6 +288,18 @@ class Kernel:
         for s, e in slices(c1 - c0, B.X.shape[1] + A.X.nnz, panel.shape[1]):  # panels are filled anew
             _jit.rbf_rows_csr(*left, *right, panel, c0 + s, c0 + e, out, slots, first)
 
+    def _fill_distant(
+        self, A: _Distant, B: _Distant, c0: int, c1: int, out: Array, slots: Array, first: int
+    ) -> None:
+        """Values between distant rows, from differences."""
+        from maxmargin._accurate import squared_distances
+
+        rows, columns = np.flatnonzero(A.at >= 0), c0 + np.flatnonzero(B.at[c0:c1] >= 0)
+        if len(rows) and len(columns):
+            with np.errstate(over="ignore"):
+                D = squared_distances(A.X[A.at[rows]], B.X[B.at[columns]])
+                out[np.ix_(slots[rows], columns - first)] = np.exp(-self.gamma * D)
+
     def cost(self, points: Points) -> float:
         """Rough time of one kernel value, in units of one multiplication and addition."""
         if self.name == "precomputed":
@@ -229,14 +309,28 @@ class Kernel:
         width = points.X.nnz / max(1, points.n) * 4 if points.sparse else points.X.shape[1]
         return 10.0 + float(width) * (8 if self.name == "laplacian" else 1)
 
-    def error(self, points: Points, dtype: np.dtype[Any], diag: Array) -> float:
-        """A bound of the rounding error of one kernel value in `dtype`, and of adding it to others."""
-        eps = float(np.finfo(dtype).eps)
-        size = float(np.max(np.abs(diag), initial=0.0))
-        if self.name == "rbf" and points.norm is not None:
-            # The exponent is a difference of norms and a product: its error becomes a relative one.
-            size += 4.0 * float(np.max(points.norm, initial=0.0))
-        return eps * (2.0 + 2.0 * size) + 1e-15 * size
+    def rounding(self, points: Points, dtype: DTypeLike, diag: Array) -> Rounding:
+        """Bounds of the rounding errors of values in `dtype`."""
+        if callable(self.name) or self.name == "precomputed":
+            size = np.sqrt(np.abs(diag) + 1e-12 * np.max(np.abs(diag), initial=0.0))
+            return Rounding.products(size, dtype, 16.0 if callable(self.name) else 0.0)
+        terms = points.X.shape[1]
+        if points.sparse:
+            terms = int(np.max(np.diff(points.X.indptr), initial=0))
+        if self.name == "rbf":
+            assert points.norm is not None
+            return Rounding.distances(np.asarray(points.norm, dtype=np.float64), dtype, terms)
+        if self.name == "laplacian":
+            size = np.asarray(abs(points.X).sum(axis=1), dtype=np.float64).ravel()
+            return Rounding.distances(self.gamma * _LOG2E * size, dtype, terms)
+        square = _squared_norms(points.X)
+        if self.name == "linear":
+            return Rounding.products(np.sqrt(square), dtype, terms)
+        inner = self.gamma * square + abs(self.coef0)
+        if self.name == "sigmoid":
+            return Rounding.products(np.sqrt(inner + 1.0), dtype, terms)
+        with np.errstate(over="ignore"):
+            return Rounding.products(inner ** (0.5 * self.degree), dtype, terms, max(1, self.degree))
 
     def _call(self, A: Points, B: Points) -> Array:
         assert callable(self.name)
@@ -329,8 +423,10 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
     if sp.issparse(X):
-        X = X.astype(np.float64)
-        variance = X.multiply(X).mean() - X.mean() ** 2
+        X = X.tocsr().astype(np.float64)
+        # `mean` takes an array of one number per column in older versions of SciPy.
+        part = 1.0 / (X.shape[0] * X.shape[1])
+        variance = (X.multiply(X).data * part).sum() - (X.data * part).sum() ** 2
     else:
         variance = X.var(dtype=np.float64)
     return 1.0 / (X.shape[1] * float(variance)) if variance != 0 else 1.0
@@ -352,7 +448,61 @@ def _panel_width(d: int) -> int:
 def _column_means(X: Any) -> Array:
     if X.shape[0] == 0:
         return np.zeros(X.shape[1])
-    return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    with np.errstate(over="ignore"):
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    return mean if np.isfinite(mean).all() else _column_medians(X)
+
+
+def _column_medians(X: Any) -> Array:
+    """Medians of evenly spaced rows: a centre that distant rows do not move."""
+    return np.median(_spaced_rows(X), axis=0)
+
+
+def _spaced_rows(X: Any) -> Array:
+    X = X[:: max(1, X.shape[0] // _MEDIAN_ROWS)]
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
+
+def _robust_centre(X: Any, mean: Array, norm: Array) -> Array:
+    """The mean or, where a few distant rows draw it away from all others, the medians."""
+    if np.max(norm, initial=0.0) < _LARGE_NORM:
+        return mean
+    rows, medians = _spaced_rows(X), _column_medians(X)
+    about_mean, about_medians = (np.median(np.abs(rows - c).sum(axis=1)) for c in (mean, medians))
+    return medians if about_medians < 0.5 * about_mean else mean
+
+
+def _laid(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | None, sparse: bool) -> Any:
+    """The rows `index` of X in working precision, dense or as CSR."""
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the range of float32: infinite norms tell
+        if not sparse:
+            return _dense(X, dtype, index, centre)
+        if not sp.issparse(X):
+            return _nonzeros(X, dtype, index)
+        return _canonical_csr(X if index is None else X[index], dtype)
+
+
+def _numbered(X: Any, like: Points | None, sparse: bool) -> tuple[Any, Array | None]:
+    """Sparse rows with the columns of `like`, or those that occur, and what these are.
+
+    It comes after the norms, to which columns that `like` does not have contribute too.
+    """
+    if not sparse:
+        return X, None
+    columns = occurring(X) if like is None else like.columns
+    return renumbered(X, columns), columns
+
+
+def _without(X: Any, rows: Array) -> Any:
+    """A copy of X in which the marked rows are zero."""
+    if sp.issparse(X):
+        keep = sp.diags_array((~rows).astype(X.dtype), format="csr")
+        X = X.copy()
+        X.data[~np.isfinite(X.data)] = 0
+        return _canonical_csr(keep @ X, X.dtype)
+    X = X.copy()
+    X[rows] = 0
+    return X
 
 
 def _dense(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | None) -> Array:

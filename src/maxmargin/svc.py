@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
@@ -108,7 +110,24 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self._assemble(X, order, segments, pairs, problems, scaled)
         self._keep_start(order, pairs, machines, solutions)
         self._report(scaled)
+        self._warn_of_intersecting_hulls([(problem, scaled[k]) for k, problem in problems.items()])
         return self
+
+    @staticmethod
+    def _warn_of_intersecting_hulls(solved: list[tuple[Dual, Solution]]) -> None:
+        """Say so where w may be 0 for all that is known: the sign of a decision value then means nothing."""
+        hulls = [pair for pair in solved if pair[0].name == "reduced_hulls"]
+        touching = sum(p.square(s.u, s.gradient) <= 2.0 * s.gap for p, s in hulls)
+        if touching:
+            which = "The reduced hulls of the two classes"
+            if len(hulls) > 1:
+                which = f"The reduced hulls of {touching} of {len(hulls)} pairs of classes"
+            warnings.warn(
+                f"{which} intersect to working precision: there is no margin, and predictions are arbitrary. "
+                "Raise nu, or use SVC.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     @abstractmethod
     def _check_classes(self, size: Floats) -> None:
@@ -220,15 +239,21 @@ class BaseSVC(ClassifierMixin, BaseSVM):
     def _linear_coef(self) -> Any:
         if len(self.classes_) == 2:
             return super()._linear_coef()
-        vectors = self.support_vectors_
         at = np.concatenate([[0], np.cumsum(self._n_support)])
+        pairs = list(combinations(range(len(self.classes_)), 2))
+        if self._sparse:
+            blocks: list[list[Any]] = [[None] * len(self.classes_) for _ in pairs]
+            for p, (a, b) in enumerate(pairs):
+                blocks[p][a] = sp.csr_array(self._dense_coef[b - 1, None, at[a] : at[a + 1]])
+                blocks[p][b] = sp.csr_array(self._dense_coef[a, None, at[b] : at[b + 1]])
+            return self._combine(sp.block_array(blocks, format="csr"))
+        vectors = self.support_vectors_
         parts = [
             self._dense_coef[b - 1, None, at[a] : at[a + 1]] @ vectors[at[a] : at[a + 1]]
             + self._dense_coef[a, None, at[b] : at[b + 1]] @ vectors[at[b] : at[b + 1]]
-            for a, b in combinations(range(len(self.classes_)), 2)
+            for a, b in pairs
         ]
-        coef = np.vstack(parts)
-        return _align(sp.csr_array(coef)) if self._sparse else coef
+        return np.vstack(parts)
 
     # -- prediction ----------------------------------------------------------------------------
 
@@ -309,15 +334,15 @@ def _as_c_svc(problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
     y = np.where(problem.group == 0, 1.0, -1.0)
     machine = dual.squared_c_svc(y, problem.ridge)
     u, g = 2.0 / square * y * solution.u, 2.0 / square * y * solution.gradient - y
-    # What was allowed for rounding; a gradient of the hulls is multiplied by the same factor.
-    noise = 0.5 * max(0.0, solution.violation - problem.violation(solution.u, solution.gradient))
+    noise = 2.0 / square * solution.noise  # a gradient of the hulls is multiplied by the same factor
     return machine, replace(
         solution,
         u=u,
         gradient=g,
         offset=machine.offset(u, g),
         gap=float(machine.gap(u, g, noise)),
-        violation=machine.violation(u, g) + 2 * noise,
+        violation=machine.violation(u, g, noise),
+        noise=noise,
         objective=machine.objective(u, g),
     )
 

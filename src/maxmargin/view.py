@@ -16,7 +16,7 @@ class View:
         self.kernel, self.dtype = base.kernel, base.dtype
         self.diag = base.diag[index]
         self.threads, self.capacity, self.cache_bytes = base.threads, base.capacity, base.cache_bytes
-        self.cost, self.value_error = base.cost, base.value_error
+        self.cost = base.cost
         self.n_evals = self.n_calls = 0
 
     @property
@@ -82,3 +82,11 @@ class View:
     def exact(self, rows: Index, columns: Index, coef: Array) -> Array:
         """See `Gram.exact`."""
         return self.base.exact(self.columns[rows], self.columns[columns], coef)
+
+    def accurate(self, rows: Index, columns: Index, coef: Array) -> Array:
+        """See `Gram.accurate`."""
+        return self.base.accurate(self.columns[rows], self.columns[columns], coef)
+
+    def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Array:
+        """See `Gram.bound`."""
+        return self.base.bound(self.columns[rows], self.columns[columns], coef, double)

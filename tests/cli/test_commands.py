@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
@@ -107,6 +109,35 @@ def test_search_finds_what_the_library_finds(run):
     assert pytest.approx(search.best_params_["C"]) == load("best.maxmargin").C
     with open("grid.png", "rb") as file:
         assert file.read(4) == b"\x89PNG"
+
+
+@pytest.mark.parametrize(
+    ("scoring", "reason"),
+    [
+        ("neg_log_loss", "needs predict_proba"),
+        ("roc_auc_ovr", "needs predict_proba"),
+        ("f1", "Target is multiclass"),
+        ("roc_auc", "multi_class must be"),
+    ],
+)
+def test_a_score_that_cannot_be_computed_is_one_line_and_leaves_the_model_file(run, scoring, reason):
+    Path("best.maxmargin").write_text("another model")
+    got = run("search", "iris.csv", "best.maxmargin", "-C", "1,10", "--gamma", "0.1,1", "--scoring", scoring)
+    assert (got.code, got.out) == (2, "")
+    line = got.err.splitlines()[-1]
+    assert line.startswith("maxmargin: ") and reason in line
+    assert "Traceback" not in got.err and len(got.err.splitlines()) <= 2
+    assert Path("best.maxmargin").read_text() == "another model"
+
+
+@pytest.mark.parametrize(
+    "command", [("train", "iris.csv", "m.maxmargin", "--cv", "3"), ("search", "iris.csv")]
+)
+def test_what_has_no_score_cannot_be_cross_validated(run, command):
+    got = run(*command, "--machine", "one-class")
+    assert got.code == 2
+    assert "has no score" in got.err.splitlines()[-1]
+    assert not Path("m.maxmargin").exists()
 
 
 def test_search_of_a_pipeline_names_parameters_as_the_user_did(run):

@@ -3,7 +3,8 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, SVR, CrammerSingerSVC, NuSVC
+from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC
+from maxmargin.model_selection import Grid, heuristic
 from maxmargin.model_selection.plan import chains_of, parents_of
 
 GRID = list(ParameterGrid({"C": [10.0, 0.1, 1.0], "gamma": [0.5, 2.0]}))
@@ -30,6 +31,30 @@ def test_a_regressor_walks_up_in_c_and_where_c_is_fixed_to_narrower_tubes():
     for node, parent in enumerate(parents_of(SVR(), grid, "auto")):
         assert parent == -1 if grid[node]["C"] == 1.0 else grid[parent] == {**grid[node], "C": 1.0}
     assert parents_of(SVR(), [{"epsilon": e} for e in (0.1, 0.2, 0.3)], "auto") == [1, 2, -1]
+
+
+@pytest.mark.parametrize("prefix", ["", "l2oneclasssvm__"])
+def test_a_one_class_machine_with_squared_slacks_follows_the_papers_spine_along_the_widths(prefix):
+    values = {f"{prefix}C": [1.0, 100.0, 10.0], f"{prefix}gamma": [0.5, 0.1, 2.0]}
+    machine = make_pipeline(StandardScaler(), L2OneClassSVM()) if prefix else L2OneClassSVM()
+    paper = heuristic(Grid(values), f"{prefix}gamma", {f"{prefix}gamma": "up", f"{prefix}C": "down"})
+    found = parents_of(machine, list(ParameterGrid(values)), "auto")
+    assert found == paper.parents.tolist()
+    assert found.count(-1) == 1
+    assert parents_of(machine, list(ParameterGrid(values)), "down").count(-1) == 3
+
+
+def test_the_spine_needs_no_c_and_leaves_out_what_is_no_number():
+    widths = [{"gamma": g} for g in (0.5, "scale", 0.1)]
+    assert parents_of(L2OneClassSVM(), widths, "auto") == [2, -1, -1]
+    kernels = list(ParameterGrid({"gamma": [0.1, 0.5], "kernel": ["rbf", "laplacian"]}))
+    assert parents_of(L2OneClassSVM(), kernels, "auto") == [-1, -1, 0, 1]
+
+
+def test_hulls_grow_along_nu_or_mu():
+    assert parents_of(AllDistancesSVC(), [{"nu": nu} for nu in (0.1, 0.2, 0.3)], "auto") == [1, 2, -1]
+    assert parents_of(AllDistancesSVC(), [{"mu": mu} for mu in (0.1, 0.2, 0.3)], "auto") == [-1, 0, 1]
+    assert parents_of(AllDistancesSVC(), [{"mu": None}, {"mu": 0.2}, {"mu": 0.1}], "auto") == [-1, 2, -1]
 
 
 def test_without_a_parameter_to_walk_along_every_node_starts_anew():

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 
 from maxmargin import SVC
-from maxmargin.model_selection.scoring import FoldModel, is_accuracy, share
+from maxmargin.model_selection.scoring import FoldModel, check_scorers, is_accuracy, share
 
 
 def model(trained=None):
@@ -54,3 +55,20 @@ def test_accuracy_is_recognised(name, is_it):
 
 def test_share_counts_what_is_true():
     assert share(np.array([True, False, True, True])) == 0.75
+
+
+class Calibrated(SVC):
+    """Has probabilities if asked for."""
+
+    @available_if(lambda self: self.probability is True)
+    def predict_proba(self, X):
+        raise NotImplementedError
+
+
+def test_a_scorer_is_refused_only_if_no_candidate_has_what_it_needs():
+    scorer = get_scorer("neg_log_loss")
+    check_scorers(get_scorer("roc_auc"), "roc_auc", SVC(), [{}])
+    check_scorers(lambda estimator, X, y: 0.0, None, SVC(), [{}])
+    check_scorers(scorer, "neg_log_loss", Calibrated(), [{"probability": False}, {"probability": True}])
+    with pytest.raises(ValueError, match="'neg_log_loss' needs predict_proba, which Calibrated"):
+        check_scorers(scorer, "neg_log_loss", Calibrated(), [{"probability": False}, {"nonsense": 1}])

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from joblib import parallel_config
 from sklearn import svm
 from sklearn.base import clone
@@ -14,7 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_bl
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -25,19 +26,23 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, KernelCenterer, StandardScaler
 
 from maxmargin import (
     SVC,
+    SVR,
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
     L2OneClassSVM,
     NuSVC,
+    NuSVR,
     OneClassSVM,
 )
+from maxmargin._estimator import BaseSVM
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection import search as search_module
+from maxmargin.solvers import c_path
 
 GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
 TIGHT = {"tol": 1e-7}
@@ -93,6 +98,19 @@ def test_classes_that_are_all_at_the_bound_get_libsvms_offset():
     ours, theirs = both(SVC(), grid, X[:600], y[:600], rival=svm.SVC())
     difference = np.abs(ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"])
     assert difference.max() <= 2 / 600
+
+
+def test_a_machine_of_the_path_with_a_wrong_sum_is_trained_by_an_ordinary_fit(monkeypatch):
+    X, y = cancer(150)
+    true = c_path._paths
+
+    def damaged(*args):
+        true(*args)
+        args[11][..., 0] += 0.01  # u
+        args[10][:] = 1.0  # decision values
+
+    monkeypatch.setattr(c_path, "_paths", damaged)
+    assert_same_results(*both(SVC(**TIGHT), GRID, X, y, cv=3))
 
 
 def test_at_the_usual_tolerance_scores_differ_by_a_few_rows_at_most():
@@ -214,6 +232,37 @@ def test_rows_that_are_drawn_twice_count_twice():
     assert_same_results(*both(SVC(**TIGHT), {"C": [0.1, 1.0], "gamma": [0.1]}, X, y, cv=splits))
 
 
+@pytest.mark.parametrize("memory", [0.0, 2000.0])
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (SVC(kernel="precomputed", **TIGHT), {"C": [0.1, 1.0]}),
+        (NuSVC(kernel="precomputed"), {"nu": [0.1, 0.2]}),
+    ],
+)
+@pytest.mark.parametrize("data", [cancer, iris])
+def test_rows_of_a_given_matrix_that_are_drawn_twice_count_twice(estimator, grid, memory, data):
+    X, y = data()
+    X, y = X[::2], y[::2]
+    n, rng = len(y), np.random.default_rng(0)
+    # As many as there are rows: the rows alone are a square matrix too, but a wrong one.
+    splits = [(rng.integers(0, n, n), rng.integers(0, n, 30)) for _ in range(3)]
+    K = np.exp(-0.1 * np.square(X[:, None] - X[None]).sum(axis=2))
+    theirs = GridSearchCV(estimator, grid, cv=splits).fit(K, y)
+    assert_same_results(SVMSearchCV(estimator, grid, cv=splits, memory=memory).fit(K, y), theirs)
+
+
+@pytest.mark.parametrize("memory", [0.0, 2000.0])
+def test_a_kernel_that_a_pipeline_changes_is_split_as_scikit_learn_does(memory):
+    X, y = iris()
+    rng = np.random.default_rng(0)
+    splits = [(rng.permutation(150), np.arange(150)), (rng.integers(0, 150, 150), np.arange(150))]
+    pipeline = make_pipeline(KernelCenterer(), SVC(kernel="precomputed", **TIGHT))
+    theirs = GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=splits).fit(X @ X.T, y)
+    ours = SVMSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=splits, memory=memory).fit(X @ X.T, y)
+    assert_same_results(ours, theirs)
+
+
 def test_sample_weights_are_honoured():
     X, y = cancer(150)
     weight = np.random.default_rng(0).uniform(0, 2, 150)
@@ -255,6 +304,39 @@ def test_the_path_does_not_change_the_scores(path):
     assert starts == (6 if path == "cold" else 2)
 
 
+@pytest.mark.parametrize("memory", [0.0, 2000.0])
+@pytest.mark.parametrize(
+    ("estimator", "grid", "cold"),
+    [
+        (NuSVC(), {"nu": [0.05, 0.1, 0.2], "gamma": [0.1, 1.0]}, 2),
+        (SVC(loss="squared_hinge"), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 2),
+        (CrammerSingerSVC(), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 2),
+        (AllDistancesSVC(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
+        (AllDistancesSVC(), {"mu": [0.1, 0.2, 0.4], "gamma": [0.1, 1.0]}, 2),
+        (NuSVR(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
+        (SVR(max_time=1e6), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 2),
+        (OneClassSVM(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
+        (L2OneClassSVM(), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 1),
+        (L2OneClassSVM(solver="maxminover"), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 1),
+    ],
+)
+def test_every_node_with_a_parent_starts_from_its_solution(monkeypatch, estimator, grid, cold, memory):
+    X, y = iris()
+    starts, solve = [], BaseSVM._solve
+
+    def counted(self, X, kernel, order, segments, machines, **options):
+        starts.append(all(machine.warm is not None for machine in machines))
+        return solve(self, X, kernel, order, segments, machines, **options)
+
+    def score(estimator, X, y=None):
+        return float(np.mean(estimator.predict(X)))
+
+    monkeypatch.setattr(BaseSVM, "_solve", counted)
+    SVMSearchCV(estimator, grid, scoring=score, cv=3, refit=False, n_jobs=1, memory=memory).fit(X, y)
+    assert starts.count(False) == 3 * cold
+    assert starts.count(True) == 3 * (6 - cold)
+
+
 @pytest.mark.parametrize("path", [[0], [1, 0, -1, -1], [-1, -1, -1, 9], "sideways"])
 def test_a_path_that_is_none_is_refused(path):
     X, y = iris()
@@ -269,11 +351,17 @@ def test_a_small_memory_budget_changes_the_way_not_the_scores():
     np.testing.assert_allclose(rows.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
 
 
-def test_other_estimators_are_refused_with_what_to_use():
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (LogisticRegression(), "got LogisticRegression of sklearn. Use"),
+        (make_pipeline(StandardScaler(), svm.SVC()), "got SVC of sklearn. Import SVC from maxmargin, or use"),
+    ],
+)
+def test_other_estimators_are_refused_with_their_library_and_what_to_use(other, named):
     X, y = iris()
-    for other in (LogisticRegression(), make_pipeline(StandardScaler(), svm.SVC())):
-        with pytest.raises(TypeError, match="GridSearchCV"):
-            SVMSearchCV(other, {}).fit(X, y)
+    with pytest.raises(TypeError, match=f"{named} sklearn.model_selection.GridSearchCV"):
+        SVMSearchCV(other, {}).fit(X, y)
 
 
 def test_a_node_that_fails_is_counted_as_scikit_learn_does():
@@ -320,7 +408,7 @@ def test_parallel_work_gives_the_same_results(backend):
 
 def test_a_search_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     X, y = iris()
-    file = tmp_path / "deep" / "search.jsonl"
+    file = tmp_path / "search.jsonl"
     whole = SVMSearchCV(SVC(), GRID, n_jobs=1).fit(X, y)
     ran = []
     original = search_module.run_chain
@@ -357,6 +445,19 @@ def test_a_checkpoint_of_another_search_is_refused(tmp_path):
     (tmp_path / "other").write_text("hello\n")
     with pytest.raises(ValueError, match="not a checkpoint"):
         SVMSearchCV(SVC(), GRID, checkpoint=tmp_path / "other").fit(X, y)
+
+
+def test_a_damaged_checkpoint_or_a_missing_folder_is_an_error_before_training(tmp_path, monkeypatch):
+    X, y = iris()
+    file = tmp_path / "search.jsonl"
+    SVMSearchCV(SVC(), GRID, checkpoint=file).fit(X, y)
+    file.write_bytes(file.read_bytes().replace(b'"n_test_samples": 30', b'"n_test_samples": 31', 1))
+    monkeypatch.setattr(search_module, "run_chain", _no_training)
+    with pytest.raises(ValueError, match=r"search.jsonl, line 2: damaged"):
+        SVMSearchCV(SVC(), GRID, checkpoint=file).fit(X, y)
+    with pytest.raises(FileNotFoundError, match="folder"):
+        SVMSearchCV(SVC(), GRID, checkpoint=tmp_path / "deep" / "search.jsonl").fit(X, y)
+    assert not (tmp_path / "deep").exists()
 
 
 def test_ctrl_c_leaves_the_results_so_far():
@@ -412,9 +513,70 @@ def test_a_worker_that_is_killed_changes_nothing():
     np.testing.assert_array_equal(here.cv_results_["mean_test_score"], there.cv_results_["mean_test_score"])
 
 
-def test_the_scorer_of_a_probability_metric_says_what_is_missing():
+def _no_training(*args):
+    raise AssertionError("nothing must be trained")
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "roc_auc_ovr",
+        "neg_log_loss",
+        ["accuracy", "neg_brier_score"],
+        make_scorer(roc_auc_score, response_method="predict_proba", multi_class="ovr"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [SVC(), make_pipeline(StandardScaler(), SVC())])
+def test_a_scorer_of_probabilities_is_refused_in_one_line_before_training(monkeypatch, scoring, estimator):
+    monkeypatch.setattr(search_module, "run_chain", _no_training)
     X, y = iris()
-    scorer = make_scorer(roc_auc_score, response_method="predict_proba", multi_class="ovr")
-    search = SVMSearchCV(SVC(), {"C": [1.0]}, scoring=scorer, error_score="raise")
-    with pytest.raises((AttributeError, ValueError), match="predict_proba"):
-        search.fit(X, y)
+    with pytest.raises(ValueError, match="needs predict_proba, which SVC does not have") as error:
+        SVMSearchCV(estimator, {}, scoring=scoring, refit=False).fit(X, y)
+    assert "\n" not in str(error.value)
+
+
+def test_a_scorer_of_decision_values_is_refused_for_a_regressor_before_training(monkeypatch):
+    monkeypatch.setattr(search_module, "run_chain", _no_training)
+    X, y = iris()
+    with pytest.raises(ValueError, match="decision_function or predict_proba, which SVR does not have"):
+        SVMSearchCV(SVR(), {"C": [1.0]}, scoring="roc_auc").fit(X, y)
+
+
+def test_reports_of_scores_that_fail_tell_of_the_scorer_alone():
+    X, y = iris()
+    with pytest.warns(UserWarning, match="Scoring failed") as caught:
+        search = SVMSearchCV(SVC(), {"C": [1.0]}, scoring="f1", refit=False).fit(X, y)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
+    text = "".join(str(warning.message) for warning in caught)
+    assert "average='binary'" in text
+    assert "During handling" not in text and "FoldModel" not in text
+
+
+def _needs_a_frame(X):
+    assert isinstance(X, pd.DataFrame)
+    return X
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_workers_have_scikit_learns_configuration(n_jobs, backend):
+    X, y = iris()
+    frame = pd.DataFrame(X, columns=list("wxyz"))
+    pipeline = make_pipeline(StandardScaler(), FunctionTransformer(_needs_a_frame), SVC())
+    with sklearn.config_context(transform_output="pandas"), parallel_config(backend=backend):
+        search = SVMSearchCV(pipeline, {"svc__C": [1.0, 10.0], "svc__gamma": [0.1, 1.0]}, n_jobs=n_jobs)
+        assert search.fit(frame, y).best_score_ > 0.9
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_metadata_are_routed_to_the_steps_and_scorers_that_ask_for_them(n_jobs):
+    X, y = iris()
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, 150)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        machine = SVC(**TIGHT).set_fit_request(sample_weight=True)
+        scaled = make_pipeline(StandardScaler().set_fit_request(sample_weight=True), machine)
+        options = {"fit": {"sample_weight": weight}, "scoring": scorer, "n_jobs": n_jobs}
+        assert_same_results(*both(machine, GRID, X, y, **options), atol=1e-12)
+        grid = {"svc__C": [0.1, 1.0], "svc__gamma": [0.1, 1.0]}
+        assert_same_results(*both(scaled, grid, X, y, **options), atol=1e-12)

@@ -569,7 +569,7 @@ def assert_trace_runs_on(solution):
     assert (np.diff(values) <= 1e-9 * (1 + np.abs(values[:-1]))).all()
     assert solution.trace[0].n_iter == 0
     assert solution.trace[-1].n_iter == solution.n_iter
-    assert solution.trace[-1].objective == solution.objective
+    assert solution.trace[-1].objective == pytest.approx(solution.objective, rel=1e-9, abs=1e-12)
 
 
 @every_solver

@@ -11,7 +11,8 @@ from sklearn.svm import SVC
 from maxmargin import SVR
 from maxmargin.kernels import Kernel
 from maxmargin.model_selection.shared import SharedKernels
-from maxmargin.solvers.c_path import solve_c_path, solve_folds
+from maxmargin.solvers import c_path
+from maxmargin.solvers.c_path import solve_c_path, solve_folds, solve_machine
 
 KERNELS = {
     "rbf": lambda X: rbf_kernel(X, gamma=0.1),
@@ -229,3 +230,50 @@ def test_a_regressor_without_multipliers_at_the_bound_is_the_same_for_every_larg
     path = solve_folds(K, y / 5, np.ones((1, 60), bool), [1e3, 1e4], epsilon=0.5)[0]
     assert path.steps[1] == 0
     np.testing.assert_array_equal(path.u[0], path.u[1])
+
+
+def test_repeated_rows_leave_sums_at_zero_on_every_node():
+    # Of 1,000 random problems of this kind the one on which Newton steps once broke the sum of every node.
+    rng = np.random.default_rng(299)
+    n = int(rng.integers(20, 160))
+    X = rng.normal(size=(n, 2))
+    X = X[rng.integers(0, n // 3, n)]
+    y = np.where(X[:, 0] + rng.normal(size=n) * rng.choice([0.1, 1.0]) > 0, 1.0, -1.0)
+    K = rbf_kernel(X, gamma=10 ** rng.uniform(-2, 1.5)).astype(np.float32)
+    masks = rng.random((3, n)) < 0.7
+    Cs = np.logspace(-2, 4, 7)
+    for mask, path in zip(masks, solve_folds(K, y, masks, Cs), strict=True):
+        assert path.solved.all()
+        for C, u, reported in zip(Cs, path.u, path.violation, strict=True):
+            assert violation_of(K, y, mask, C, u) == pytest.approx(max(reported, 0), abs=1e-6)
+
+
+@pytest.mark.parametrize("damage", ["sum", "box", "nan"])
+def test_a_machine_with_a_wrong_sum_or_box_is_not_reported_as_solved(data, monkeypatch, damage):
+    X, y, train = data
+    true = c_path._paths
+
+    def damaged(*args):
+        true(*args)
+        us = args[11]
+        assert us.shape == (1, 3, len(y))
+        positive = np.flatnonzero(train & (y > 0))[:2]
+        us[0, 1, positive] += {"sum": [0.0, -1e-3], "box": [1e3, -1e3], "nan": [np.nan, 0.0]}[damage]
+
+    monkeypatch.setattr(c_path, "_paths", damaged)
+    path = solve_c_path(KERNELS["rbf"](X), y, train, [0.1, 1.0, 10.0])
+    assert path.solved.tolist() == [True, False, True]
+    assert np.isinf(path.violation[1])
+
+
+@pytest.mark.parametrize("damage", ["sum", "box", "nan"])
+def test_a_machine_with_a_wrong_sum_or_box_is_repaired_and_trained(data, damage):
+    X, y, _ = data
+    K, bound = KERNELS["rbf"](X), np.full(len(y), 2.0)
+    wrong = np.zeros(len(y))
+    wrong[:3] = {"sum": [1.0, 1.0, 0.5], "box": [9.0, -5.0, -4.0], "nan": [np.nan, 0.0, 0.0]}[damage]
+    right, g, _ = solve_machine(K, y, np.zeros(len(y)), -bound, bound, 0.1, 1e-6, 10**6)
+    u, h, _ = solve_machine(K, y, wrong, -bound, bound, 0.1, 1e-6, 10**6)
+    assert abs(u.sum()) < 1e-9 and np.abs(u).max() <= 2.0
+    np.testing.assert_allclose(K @ u - h, K @ right - g, atol=1e-9)
+    np.testing.assert_allclose(h - h.mean(), g - g.mean(), atol=1e-4)

@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 import qp
 from maxmargin import SVC, dual
 from maxmargin.gram import Gram
-from maxmargin.solvers import SMO, Batch, Rosen, Stop
+from maxmargin.solvers import SMO, Batch, Rosen, Stop, rosen
 from maxmargin.solvers.rosen import Block, _at_most, _bend, _rank, minimise
 from maxmargin.solvers.state import State
 
@@ -72,7 +72,10 @@ def test_the_first_step_goes_along_the_gradient_projected_by_rosens_matrices(kin
     before = u.copy()
     d = projected(problem, u, g)
     assert np.abs(d).max() > 1e-6
-    steps, _ = minimise(Q, g, u, problem.lo, problem.hi, problem.group, problem.n_groups, False, 1e-12, 1)
+    reads = np.zeros(1, np.int64)
+    box = (problem.lo, problem.hi, problem.group, problem.n_groups)
+    steps, _ = minimise(Q, g, u, *box, False, 1e-12, 1, reads)
+    assert reads[0] == np.count_nonzero(d) * problem.m  # rows of the variables that move
     moved = u - before
     assert steps == 1
     length = moved @ d / (d @ d)
@@ -126,7 +129,10 @@ def test_conjugate_directions_end_on_a_face_after_as_many_steps_as_it_has_dimens
     counts = {}
     for conjugate in (False, True):
         x, g = u.copy(), -p.copy()
-        counts[conjugate], done = minimise(Q, g, x, lo, hi, np.zeros(n, int), 1, conjugate, 1e-7, 10**6)
+        reads = np.zeros(1, np.int64)
+        counts[conjugate], done = minimise(
+            Q, g, x, lo, hi, np.zeros(n, int), 1, conjugate, 1e-7, 10**6, reads
+        )
         assert done
         assert np.ptp(Q @ x - p) < 1e-5
         assert abs(x.sum()) < 1e-8
@@ -142,7 +148,7 @@ def test_a_block_with_its_bounds_is_minimised_and_its_gradient_kept(directions, 
     for _ in range(500):
         # The paper's form ends with every face, so it is called again.
         minimise(Q, g, u, problem.lo, problem.hi, problem.group, problem.n_groups, directions == "conjugate",
-                 1e-9, 10**5)  # fmt: skip
+                 1e-9, 10**5, np.zeros(1, np.int64))  # fmt: skip
         if problem.violation(u, g) < 1e-7:
             break
     qp.assert_feasible(problem, u)
@@ -165,13 +171,44 @@ def two_moons(n=150):
     return X, 2.0 * y - 1.0
 
 
-def test_conjugate_directions_use_fewer_kernel_values_than_smo_at_1e_6():
+def test_conjugate_directions_take_fewer_steps_than_smo_and_compute_each_kernel_value_once():
     X, y = two_moons()
     for C in (1.0, 100.0):
         problem = dual.c_svc(y, C=C)
-        calls = [s.solve(problem, Gram(X, gamma=1.0, dtype="float64"), stop=Stop(1e-6)).n_kernel_calls
-                 for s in (Rosen("conjugate"), SMO("first-order"))]  # fmt: skip
-        assert calls[0] <= calls[1]
+        conjugate, smo = (
+            solver.solve(problem, Gram(X, gamma=1.0, dtype="float64"), stop=Stop(1e-6))
+            for solver in (Rosen("conjugate"), SMO("first-order"))
+        )
+        assert conjugate.n_iter < smo.n_iter
+        assert conjugate.n_kernel_evals <= len(X) * (len(X) + 1)
+
+
+@both
+def test_kernel_values_used_are_all_that_the_steps_read_as_for_smo(directions, monkeypatch):
+    X, y = two_moons(40)
+    problem = dual.c_svc(y, C=10.0)
+    counted = Rosen(directions).solve(problem, qp.gram_of(X), stop=Stop(1e-6))
+    read = []
+
+    def product(Q, d, z):
+        z[:] = Q @ d
+        read.append(np.count_nonzero(d) * len(d))
+        return read[-1]
+
+    rows = []
+    update = type(problem).update
+
+    def updated(self, g, idx, change, gram):
+        rows.append(len(idx) * len(X))
+        return update(self, g, idx, change, gram)
+
+    monkeypatch.setattr(rosen, "_product", product)
+    monkeypatch.setattr(rosen, "minimise", minimise.py_func)
+    monkeypatch.setattr(type(problem), "update", updated)
+    again = Rosen(directions).solve(problem, qp.gram_of(X), stop=Stop(1e-6))
+    assert len(read) >= again.n_iter == pytest.approx(counted.n_iter, rel=0.02)
+    assert again.n_kernel_calls == sum(read) + sum(rows)
+    assert counted.n_kernel_calls == pytest.approx(again.n_kernel_calls, rel=0.02)
 
 
 def test_a_block_is_that_of_the_problem_whatever_was_known_before():
@@ -183,16 +220,21 @@ def test_a_block_is_that_of_the_problem_whatever_was_known_before():
         assert np.allclose(block.of(own), Q[np.ix_(own, own)], atol=1e-12)
 
 
-def test_a_known_block_is_not_computed_again():
+def test_a_known_block_is_not_computed_again_and_counts_as_used_only_when_it_is_read(monkeypatch):
     problem, X, _ = qp.random_problem("c_svc", 0, 40)
     gram = qp.gram_of(X)
+    asked = []
+    values = Block._values
+    monkeypatch.setattr(
+        Block, "_values", lambda self, *of: asked.append(len(of[0]) * len(of[1])) or values(self, *of)
+    )
     block = Block(problem, gram)
     block.of(np.arange(20))
-    before = gram.n_calls
     block.of(np.arange(5, 15))
-    assert gram.n_calls == before
+    assert asked == [400]
     block.of(np.arange(5, 16))
-    assert gram.n_calls == before + 11
+    assert asked == [400, 11]
+    assert gram.n_calls == 0
 
 
 def test_rank_counts_within_groups():

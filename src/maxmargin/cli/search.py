@@ -60,6 +60,7 @@ def search(
     Example: maxmargin search data.csv best.maxmargin --scale standard -C 0.1:1000:5 --plot grid.png
     """
     from maxmargin.cli.machines import prepare, remember_names
+    from maxmargin.cli.scored import fit_search
     from maxmargin.model_selection import SVMSearchCV
 
     if plot is not None:
@@ -82,7 +83,7 @@ def search(
         task.estimator, grid, cv=cv, scoring=scoring, n_jobs=n_jobs, checkpoint=checkpoint,
         progress=False if json else None,
     )  # fmt: skip
-    searcher.fit(task.X, *(() if task.y is None else (task.y,)))
+    fit_search(searcher, task)
     best = searcher.best_estimator_
     remember_names(best, task.table.names)
     if model is not None:

@@ -90,10 +90,11 @@ def train(
 
 def _cross_validate(task: Any, folds: int) -> dict[str, float]:
     """Mean score of held-out folds, and its spread."""
+    from maxmargin.cli.scored import fit_search
     from maxmargin.model_selection import SVMSearchCV
 
     search = SVMSearchCV(task.estimator, {}, cv=folds, refit=False)
-    search.fit(task.X, *(() if task.y is None else (task.y,)))
+    fit_search(search, task)
     return {
         "cv_score": float(search.cv_results_["mean_test_score"][0]),
         "cv_std": float(search.cv_results_["std_test_score"][0]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from numbers import Real
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection._validation import _fit_and_score
@@ -28,7 +29,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import check_classification_targets
 
 from maxmargin._estimator import BaseSVM
-from maxmargin.model_selection.folds import Fold, Folds, split_parameters, split_pipeline
+from maxmargin.model_selection.folds import Fold, Folds, kind_of, split_parameters, split_pipeline
 from maxmargin.model_selection.scoring import (
     FoldModel,
     is_accuracy,
@@ -72,6 +73,8 @@ class Task:
     memory: float
     token: str
     jobs: int = 1
+    # scikit-learn's configuration, which every thread has its own of.
+    config: dict[str, Any] = field(default_factory=get_config)
 
 
 # The folds of the search that runs in this process; a new search forgets those of the last one.
@@ -94,14 +97,21 @@ def forget(token: str) -> None:
 
 def run_chain(X: Any, y: Any, task: Task, chain: Chain) -> list[list[Result]]:
     """Results of a chain, for each fold those of its nodes, as scikit-learn's `cv_results_` is made of."""
+    with config_context(**task.config):
+        return _run_chain(X, y, task, chain)
+
+
+def _run_chain(X: Any, y: Any, task: Task, chain: Chain) -> list[list[Result]]:
     try:
         nodes = _Nodes(task, chain)
         runs = [_Run(X, y, task, chain, nodes, fold) for fold in chain.folds]
         paths = _c_paths(runs)
         return [run.results() for run in runs] if paths is None else paths
     except _TROUBLE:
-        # Whatever is wrong is found, reported and counted as scikit-learn does it.
-        return [[_usual(X, y, task, fold, node) for node in chain.nodes] for fold in chain.folds]
+        pass
+    # Whatever is wrong is found, reported and counted as scikit-learn does it; not inside the handler, as its
+    # report would tell of this way too.
+    return [[_usual(X, y, task, fold, node) for node in chain.nodes] for fold in chain.folds]
 
 
 def _usual(X: Any, y: Any, task: Task, fold: int, node: int) -> Result:
@@ -139,6 +149,11 @@ class _Nodes:
             self.estimators[node] = estimator
         self.first = self.estimators[chain.nodes[0]]
         self.first._validate_params()
+        kinds = {kind_of(estimator) for estimator in self.estimators.values()}
+        if len(kinds) > 1:
+            raise NotImplementedError("a path between kernels that read X in different ways")
+        self.kind = kinds.pop()
+        self.tol = min(estimator.tol for estimator in self.estimators.values())
         self.quick = is_accuracy(task.scorers, last) and not task.score_params
         self.regression = type(last) is SVR
         self.measure = None
@@ -182,8 +197,7 @@ class _Run:
         if nodes.regression:
             least = max(least, _FINE_FOR_TARGETS * float(np.max(np.abs(_targets(self.labels)), initial=0.0)))
         self.fold = folds_of(task).get(
-            X, y, fold, self.split, nodes.before, np.float32 if nodes.first.tol >= least else np.float64,
-            callable(nodes.first.kernel),
+            X, y, fold, self.split, nodes.before, np.float32 if nodes.tol >= least else np.float64, nodes.kind
         )  # fmt: skip
 
     def _training_weights(self) -> Floats | None:
@@ -282,12 +296,14 @@ class _Run:
             fresh = clone(self.nodes.estimators[node])
             fresh._validate_params()
             model = fresh
-            if parent in models:
+            warm = parent in models
+            if warm:
                 model = copy.copy(models[parent]).set_params(**fresh.get_params(deep=False))
                 children[parent] -= 1
                 if not children[parent]:
                     del models[parent]
-            if "warm_start" in fresh.get_params() and children.get(node, 0):
+            # It tells `fit` both to start from the last solution and to keep its own for the next.
+            if warm or children.get(node, 0):
                 model.set_params(warm_start=True)
             rows = self._fit(model, fresh, fold)
             trained = time.perf_counter() - began
@@ -303,7 +319,7 @@ class _Run:
         if model.n_jobs is None and self.task.jobs > 1:
             model.set_params(n_jobs=1)  # chains run side by side already
         if fold.kernels is None:
-            inner, outer = (_safe_indexing(fold.X, rows) for rows in (fold.train, fold.test))
+            inner, outer = fold.rows(self.nodes.kind == "given")
         else:
             K = fold.kernels.matrix(fold.kernel_of(fresh, self.weight))
             model.set_params(kernel="precomputed")

@@ -1,14 +1,21 @@
 """Results of a search in a file, chain by chain, so that it can be resumed.
 
-One line of JSON per chain, written as soon as it is done; the first line says of which search. A line that
-was cut off when the process ended is ignored.
+One line of JSON per chain, written as soon as it is done; the first line says of which search. Every line
+begins with a checksum of the rest, so that no damaged line is ever taken for a result. Two kinds of damage
+are told apart:
+
+* a last line without a line end is what a process leaves that was killed while it wrote: it is removed, and
+  its chain is trained again;
+* anything else is an error that names the file and the line.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +24,13 @@ import numpy as np
 
 from maxmargin.model_selection.chains import Chain, Result
 
+_TITLE, _FORMAT = "maxmargin search", 2
+_START = '{"crc32": "'
+
+
+class CheckpointError(ValueError):
+    """A file that a search cannot go on from; the message says why and what to do."""
+
 
 class Checkpoint:
     """The file of a search.
@@ -24,7 +38,7 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path-like
-        The file; made if it is not there.
+        The file; made if it is not there, in a folder that must be.
     fingerprint : str
         Of estimator, candidates, folds, scores and data: results of another search are refused.
     """
@@ -34,34 +48,40 @@ class Checkpoint:
         self.fingerprint = fingerprint
 
     def load(self) -> dict[tuple[int, int], Result]:
-        """Results by (fold, node)."""
-        if not self.path.exists() or self.path.stat().st_size == 0:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps({"maxmargin search": self.fingerprint}) + "\n")
-            return {}
-        lines = self.path.read_text().splitlines()
-        try:
-            header = json.loads(lines[0])["maxmargin search"]
-        except (ValueError, KeyError, TypeError, IndexError):
-            raise ValueError(f"{self.path} is not a checkpoint of a search: name another file.") from None
-        if header != self.fingerprint:
-            raise ValueError(
-                f"{self.path} belongs to another search (other data, folds, parameters or scores): name "
-                "another file, or delete it to start anew."
+        """Results by (fold, node); a new file gets its first line.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is damaged, of another search or none.
+        FileNotFoundError
+            If its folder does not exist.
+        """
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "the folder of the checkpoint does not exist: make it first",
+                str(self.path.parent),
             )
+        header = _sealed({_TITLE: self.fingerprint, "format": _FORMAT}, "")
+        data = self.path.read_bytes() if self.path.exists() else b""
+        if header.startswith(data):  # empty, or cut off in the first line
+            self.path.write_bytes(header)
+            return {}
+        *lines, rest = data.split(b"\n")
+        self._check_header(lines[0] if lines else rest)
         found: dict[tuple[int, int], Result] = {}
-        whole = len(lines[0]) + 1
-        for line in lines[1:]:
+        for number, line in enumerate(lines[1:], start=2):
             try:
-                entry = json.loads(line)
-                for fold, results in zip(entry["folds"], entry["results"], strict=True):
-                    for node, result in zip(entry["nodes"], results, strict=True):
-                        found[int(fold), int(node)] = result
+                found.update(self._results(line))
             except (ValueError, KeyError, TypeError):
-                break  # cut off
-            whole += len(line) + 1
-        with self.path.open("r+") as file:
-            file.truncate(whole)
+                raise CheckpointError(
+                    f"{self.path}, line {number}: damaged. Remove this line to train what it held again, or "
+                    "delete the file to start over."
+                ) from None
+        if rest:
+            with self.path.open("r+b") as file:
+                file.truncate(len(data) - len(rest))
         return found
 
     def add(self, chain: Chain, results: list[list[Result]]) -> None:
@@ -69,9 +89,65 @@ class Checkpoint:
         if any(result.get("fit_error") is not None for of_fold in results for result in of_fold):
             return  # to be tried again
         entry = {"folds": chain.folds, "nodes": chain.nodes, "results": results}
-        line = json.dumps(entry, default=_plain)
-        with self.path.open("a") as file:
-            file.write(line + "\n")
+        with self.path.open("ab") as file:
+            file.write(_sealed(entry, self.fingerprint))
+
+    def _check_header(self, line: bytes) -> None:
+        other = f"{self.path} is not a checkpoint of a search: name another file."
+        if line.startswith(_START.encode()):
+            try:
+                header = _opened(line, "")
+            except ValueError:
+                raise CheckpointError(
+                    f"{self.path}, line 1: damaged. Delete the file to start over, or name another."
+                ) from None
+        else:
+            try:
+                header = json.loads(line)
+            except ValueError:
+                raise CheckpointError(other) from None
+        if not isinstance(header, dict) or _TITLE not in header:
+            raise CheckpointError(other)
+        version = header.get("format", 1)
+        if version != _FORMAT:
+            age = "an older version of maxmargin, without checksums" if version == 1 else "a newer version"
+            raise CheckpointError(
+                f"{self.path} was written by {age} (format {version}, this one reads {_FORMAT}): name "
+                "another file, or delete it to start over."
+            )
+        if header[_TITLE] != self.fingerprint:
+            raise CheckpointError(
+                f"{self.path} belongs to another search (other data, folds, parameters or scores): name "
+                "another file, or delete it to start over."
+            )
+
+    def _results(self, line: bytes) -> dict[tuple[int, int], Result]:
+        entry = _opened(line, self.fingerprint)
+        return {
+            (fold, node): result
+            for fold, results in zip(entry["folds"], entry["results"], strict=True)
+            for node, result in zip(entry["nodes"], results, strict=True)
+        }
+
+
+def _sealed(entry: dict[str, Any], seed: str) -> bytes:
+    """A line that holds an entry and the checksum of it and of `seed`."""
+    text = json.dumps(entry, default=_plain)
+    return f'{_START}{_checksum(text, seed)}", {text[1:]}\n'.encode()
+
+
+def _opened(line: bytes, seed: str) -> Any:
+    """The entry of a line, without its line end; ValueError if its checksum is another."""
+    text = line.decode("ascii")
+    end = len(_START) + 8
+    body = "{" + text[end + 3 :]
+    if text[: end + 3] != f'{_START}{_checksum(body, seed)}", ':
+        raise ValueError("the checksum is another")
+    return json.loads(body)
+
+
+def _checksum(text: str, seed: str) -> str:
+    return f"{zlib.crc32(text.encode(), zlib.crc32(seed.encode())):08x}"
 
 
 def fingerprint(*parts: Any) -> str:

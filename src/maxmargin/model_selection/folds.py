@@ -39,6 +39,12 @@ class Fold:
         kernel: Kernel = copy.copy(estimator)._kernel_for(self._training_rows(estimator), kept)
         return kernel
 
+    def rows(self, pairwise: bool) -> tuple[Any, Any]:
+        """Training and held-out rows as `fit` and `predict` get them; of a matrix also their columns."""
+        if pairwise:
+            return self.X[np.ix_(self.train, self.train)], self.X[np.ix_(self.test, self.train)]
+        return _safe_indexing(self.X, self.train), _safe_indexing(self.X, self.test)
+
     def _training_rows(self, estimator: Any) -> Any:
         needs_data = estimator.kernel != "precomputed" and estimator.gamma == "scale"
         return _safe_indexing(self.X, self.train) if needs_data else self.X
@@ -92,16 +98,20 @@ class Folds:
         split: tuple[Index, Index],
         before: Any,
         dtype: Any,
-        callable_kernel: bool,
+        kind: str,
     ) -> Fold:
-        """Fold number k, with what `before` makes of its rows."""
+        """Fold number k, with what `before` makes of its rows; `kind` is that of the kernel (`kind_of`)."""
         train, test = split
-        if before is None and len(np.unique(train)) == len(train):
-            whole = self._once("whole", lambda: self._with_kernels(_checked(X, callable_kernel), dtype))
-            return Fold(whole[0], train, test, whole[1])
+        if before is not None and kind == "given":
+            raise NotImplementedError("a pipeline in front of a given kernel matrix")
+        own = (np.dtype(dtype).name, kind)
+        if before is None:
+            data, kernels = self._once(("whole", *own), lambda: self._with_kernels(_checked(X, kind), dtype))
+            # A shared matrix has every row once.
+            if kernels is None or len(np.unique(train)) == len(train):
+                return Fold(data, train, test, kernels)
         data, kernels = self._once(
-            (k, repr(before)),
-            lambda: self._with_kernels(_prepared(X, y, split, before, callable_kernel), dtype),
+            (k, repr(before), *own), lambda: self._with_kernels(_prepared(X, y, split, before, kind), dtype)
         )
         rows = np.arange(len(train) + len(test))
         return Fold(data, rows[: len(train)], rows[len(train) :], kernels)
@@ -112,21 +122,34 @@ class Folds:
         return X, SharedKernels(X, dtype) if size <= self.memory else None
 
 
-def _checked(X: Any, callable_kernel: bool) -> Any:
-    if callable_kernel:
+def kind_of(estimator: Any) -> str:
+    """How an estimator's kernel reads X: "given" (X is the matrix), "function" (X is anything) or "named"."""
+    if callable(estimator.kernel):
+        return "function"
+    return "given" if estimator.kernel == "precomputed" else "named"
+
+
+def _checked(X: Any, kind: str) -> Any:
+    if kind == "function":
         return X
-    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+    checked = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+    if kind == "given" and checked.shape[0] != checked.shape[1]:
+        raise ValueError("a kernel matrix that is not square")
+    return checked
 
 
-def _prepared(X: Any, y: Any, split: tuple[Index, Index], before: Any, callable_kernel: bool) -> Any:
+def _prepared(X: Any, y: Any, split: tuple[Index, Index], before: Any, kind: str) -> Any:
     """Training rows, then held-out ones, as the last step gets them."""
+    if kind == "given":
+        rows = np.concatenate(split)
+        return _checked(X, kind)[np.ix_(rows, rows)]
     train, test = (_safe_indexing(X, rows) for rows in split)
     if before is not None:
         fitted = clone(before)
         train = fitted.fit_transform(train, None if y is None else _safe_indexing(y, split[0]))
         test = fitted.transform(test)
-    train, test = (_checked(part, callable_kernel) for part in (train, test))
-    if callable_kernel:
+    train, test = (_checked(part, kind) for part in (train, test))
+    if kind == "function":
         return np.concatenate([np.asarray(train, dtype=object), np.asarray(test, dtype=object)])
     stacked = sp.vstack([train, test], format="csr") if sp.issparse(train) else np.vstack([train, test])
     return stacked

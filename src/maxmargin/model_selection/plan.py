@@ -2,8 +2,8 @@
 
 The direction that pays differs between machines, see docs/search.md. Multipliers of a C-SVC grow with
 C, and those at the bound move with it: one walks up. The weights of a one-class machine with squared slacks
-concentrate as C grows: one walks down. A regressor walks up in C; where C is not searched, from wide tubes to
-narrow ones.
+concentrate as C grows: one walks down, and from one width to the next at the largest C. A regressor walks up
+in C; where C is not searched, from wide tubes to narrow ones. Hulls grow as nu falls or mu rises.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ DIRECTIONS: dict[str, tuple[tuple[str, bool], ...]] = {
     "NuSVC": (("nu", False),),
     "NuSVR": (("nu", True), ("C", True)),
     "OneClassSVM": (("nu", False),),
-    "AllDistancesSVC": (("nu", True),),
+    "AllDistancesSVC": (("nu", False), ("mu", True)),
 }
+# The parameter along which the first nodes of these walks start from each other, and whether upwards: the
+# heuristic of the paper on MaxMinOver, from the widest kernel to the narrowest. All nodes of a fold are then
+# one chain.
+SPINES: dict[str, tuple[str, bool]] = {"L2OneClassSVM": ("gamma", True)}
 
 PATHS = ("auto", "up", "down", "cold")
 
@@ -53,18 +57,28 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
         axes = tuple((axis, path == "up") for axis, _ in axes[:1])
     parents = [-1] * n
     for axis, up in axes:
-        name = f"{prefix}{axis}"
-        walks: dict[Any, list[int]] = {}
         alone = set(range(n)) - {k for pair in enumerate(parents) if pair[1] >= 0 for k in pair}
-        for k, params in enumerate(candidates):
-            if k in alone and isinstance(params.get(name), Real):
-                rest = tuple(sorted((other, repr(v)) for other, v in params.items() if other != name))
-                walks.setdefault(rest, []).append(k)
-        for nodes in walks.values():
-            nodes.sort(key=lambda k: float(candidates[k][name]), reverse=not up)
-            for before, after in zip(nodes, nodes[1:], strict=False):
-                parents[after] = before
+        _link(parents, candidates, alone, f"{prefix}{axis}", up)
+    if path == "auto" and type(last).__name__ in SPINES:
+        axis, up = SPINES[type(last).__name__]
+        first = {k for k, parent in enumerate(parents) if parent < 0}
+        _link(parents, candidates, first, f"{prefix}{axis}", up)
     return parents
+
+
+def _link(
+    parents: list[int], candidates: Sequence[dict[str, Any]], nodes: set[int], name: str, up: bool
+) -> None:
+    """Let each of the nodes start from the one before it along a parameter, where all others are the same."""
+    walks: dict[Any, list[int]] = {}
+    for k, params in enumerate(candidates):
+        if k in nodes and isinstance(params.get(name), Real):
+            rest = tuple(sorted((other, repr(v)) for other, v in params.items() if other != name))
+            walks.setdefault(rest, []).append(k)
+    for walk in walks.values():
+        walk.sort(key=lambda k: float(candidates[k][name]), reverse=not up)
+        for before, after in zip(walk, walk[1:], strict=False):
+            parents[after] = before
 
 
 def chains_of(

@@ -7,13 +7,14 @@ Asked for anything else, it trains the estimator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
+from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.utils import get_tags
 
 _METHODS = ("predict", "decision_function", "score_samples")
@@ -77,6 +78,42 @@ class FoldModel:
         if not name.endswith("_") and not hasattr(self._estimator, name):
             raise AttributeError(f"{type(self._estimator).__name__} has no attribute {name!r}")
         return getattr(self._real(), name)
+
+
+def check_scorers(scorers: Any, scoring: Any, estimator: Any, candidates: Sequence[dict[str, Any]]) -> None:
+    """Refuse a scorer that needs a method that no candidate has, before anything is trained.
+
+    Functions that are no scorers of scikit-learn do not say what they need.
+    """
+    several = isinstance(scorers, _MultimetricScorer)
+    for name, scorer in scorers._scorers.items() if several else [(scoring, scorers)]:
+        wanted = getattr(scorer, "_response_method", None)
+        methods = (wanted,) if isinstance(wanted, str) else tuple(wanted or ())
+        if not methods or _has_one_of(estimator, methods):
+            continue
+        if any(_has_one_of(_with(estimator, params), methods) for params in candidates):
+            continue
+        kind = type(estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator).__name__
+        advice = "choose another score"
+        if any("proba" in method for method in methods):
+            advice = (
+                "choose a score of labels or of decision values (such as 'accuracy' or 'roc_auc'), or search "
+                f"CalibratedClassifierCV({kind}(), ensemble=False) with sklearn.model_selection.GridSearchCV"
+            )
+        raise ValueError(
+            f"scoring={name!r} needs {' or '.join(methods)}, which {kind} does not have: {advice}."
+        )
+
+
+def _has_one_of(estimator: Any, methods: Sequence[str]) -> bool:
+    return any(hasattr(estimator, method) for method in methods)
+
+
+def _with(estimator: Any, params: dict[str, Any]) -> Any:
+    try:
+        return clone(estimator).set_params(**clone(params, safe=False))
+    except (TypeError, ValueError):
+        return None  # a bad candidate is reported when its turn comes
 
 
 def is_accuracy(scorer: Any, estimator: Any) -> bool:

@@ -28,6 +28,7 @@ from maxmargin.model_selection.chains import Chain, Result, Task, forget, run_ch
 from maxmargin.model_selection.checkpoint import Checkpoint, fingerprint
 from maxmargin.model_selection.folds import split_pipeline
 from maxmargin.model_selection.plan import chains_of, parents_of
+from maxmargin.model_selection.scoring import check_scorers
 from maxmargin.solvers.interrupt import watch_interrupt
 
 # How often chains that were lost with their worker are sent again.
@@ -62,8 +63,8 @@ class SVMSearchCV(GridSearchCV):
         Megabytes that kernel matrices may take in a process; if they need more, every fit uses its own cache
         of rows.
     checkpoint : str or path-like, default=None
-        A file that takes the results as they come. A search that finds its own results there goes on from
-        them.
+        A file that takes the results as they come, in a folder that exists. A search that finds its own
+        results there goes on from them; a damaged file is an error.
     progress : bool, default=None
         Whether to show a progress bar; None: if the search takes long and runs in a terminal.
     pre_dispatch : int or str
@@ -151,12 +152,7 @@ class SVMSearchCV(GridSearchCV):
         self : object
             The fitted search.
         """
-        _, last, _ = split_pipeline(self.estimator)
-        if not isinstance(last, BaseSVM | IncrementalSVC):
-            raise TypeError(
-                f"SVMSearchCV searches the parameters of estimators of maxmargin, alone or at the end of a "
-                f"pipeline; got {type(last).__name__}. Use sklearn.model_selection.GridSearchCV for others."
-            )
+        _check_estimator(self.estimator)
         scorers, refit_metric = self._get_scorers()
         X, y = indexable(X, y)
         params = _check_method_params(X, params=params)
@@ -170,6 +166,7 @@ class SVMSearchCV(GridSearchCV):
                 f"Expected {self.n_splits_} splits, got {len(splits)}"
             )
         candidates = list(ParameterGrid(self.param_grid))
+        check_scorers(scorers, self.scoring, self.estimator, candidates)
         parents = parents_of(self.estimator, candidates, self.path)
         chains = chains_of(self.estimator, candidates, parents, len(splits), self._jobs())
         started = {
@@ -313,6 +310,22 @@ class SVMSearchCV(GridSearchCV):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_
         self.scorer_ = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
         self.cv_results_ = results
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Refuse estimators of other libraries, whose names may be the same."""
+    import maxmargin
+
+    _, last, _ = split_pipeline(estimator)
+    if isinstance(last, BaseSVM | IncrementalSVC):
+        return
+    kind = type(last)
+    name, library = kind.__name__, kind.__module__.partition(".")[0]
+    ours = f"Import {name} from maxmargin, or use" if name in maxmargin.__all__ else "Use"
+    raise TypeError(
+        "SVMSearchCV searches the parameters of estimators of maxmargin, alone or at the end of a pipeline; "
+        f"got {name} of {library}. {ours} sklearn.model_selection.GridSearchCV."
+    )
 
 
 def _mean_of_what_is_there(results: dict[str, Any]) -> None:

@@ -17,9 +17,11 @@ from collections import OrderedDict
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
+from maxmargin._columns import compact
 from maxmargin.kernels import Kernel
 
 Array = NDArray[Any]
@@ -88,10 +90,11 @@ class SharedKernels:
         return once.get(lambda: self._distances(name))
 
     def _distances(self, name: str) -> Array:
-        X = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
+        X: Any = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
+        X = compact(X.tocsr()) if sp.issparse(X) else X
         if name == "rbf":
             # Centred, so that what is common to all rows does not cost digits.
-            if not hasattr(X, "tocsr"):
+            if not sp.issparse(X):
                 X = X - X.mean(axis=0)
             D = euclidean_distances(X, squared=True)
             np.fill_diagonal(D, 0.0)

@@ -86,9 +86,13 @@ def _direction(R, size, g, below, above, d, small, flag):  # type: ignore[no-unt
             break
         sum_w, sum_v, total = 0.0, 0.0, 0.0
         for i in range(size):
-            sum_w += w[i]
-            sum_v += v[i]
+            # Rounding leaves something of those that were taken out, and with equal rows much: they do not
+            # move, so that the step would not sum to zero.
+            sum_w += w[i] * active[i]
+            sum_v += v[i] * active[i]
             total += d[i]
+        if not sum_v > small:  # positive, but for rounding, as the matrix is positive definite
+            break
         level = (sum_w - total) / sum_v  # total is zero but for rounding
         length = 1.0
         for i in range(size):
@@ -189,6 +193,16 @@ def _restore_sum(d, below, above):  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def _is_balanced(d):  # type: ignore[no-untyped-def]
+    """Whether the sum of d is zero within rounding; no for NaN."""
+    total, size = 0.0, 0.0
+    for i in range(len(d)):
+        total += d[i]
+        size += abs(d[i])
+    return abs(total) <= 1e-12 * size
+
+
+@compiled()
 def newton(K, u, g, lo, hi, kink, middle, members, scale, ridge, flag):  # type: ignore[no-untyped-def]
     """A Newton step on some variables; returns whether there was one, and the ridge.
 
@@ -212,7 +226,7 @@ def newton(K, u, g, lo, hi, kink, middle, members, scale, ridge, flag):  # type:
         return False, ridge
     _direction(R, size, gradient, below, above, d, (1e-6 if K.itemsize == 4 else 1e-12) / scale, flag)
     _restore_sum(d, below, above)
-    length = _lowest(A, gradient, d)
+    length = _lowest(A, gradient, d) if _is_balanced(d) else 0.0
     if length == 0:
         return False, found
     for i in range(size):

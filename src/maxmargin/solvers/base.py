@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._limits import Limit, Stopped, under
+from maxmargin._limits import Limit, Stopped, current, under
 from maxmargin.dual import Dual
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.precision import Precision
@@ -66,8 +66,7 @@ class Solution:
     status : Status
         How it ended.
     gap : float
-        A bound of the distance to the optimal value, from the gradient, with an allowance for the
-        rounding of kernel values that was measured in float64.
+        A bound of the distance to the optimal value, from the gradient, with an allowance for its `noise`.
     violation, objective : float
         Largest KKT violation (LIBSVM's scaling) and f(u).
     n_iter, n_kernel_calls, n_kernel_evals : int
@@ -79,6 +78,8 @@ class Solution:
         At most a few hundred records.
     gradient : ndarray of shape (m,)
         (A∘K + diag(ridge)) u - p.
+    noise : float or ndarray of shape (m,)
+        Bounds of the errors of the entries of `gradient`.
     details : dict
         Counts that only this solver has.
     """
@@ -95,6 +96,7 @@ class Solution:
     seconds: float
     trace: tuple[Record, ...] = field(repr=False)
     gradient: Floats = field(repr=False)
+    noise: float | Floats = field(default=0.0, repr=False)
     details: dict[str, float] = field(default_factory=dict, repr=False)
 
 
@@ -236,36 +238,34 @@ class Solver(ABC):
                 raise Stopped
             self.begin(state)
             begun = True
-            status, record, scale = self._advance_to_the_end(state, precision, trace, callback, run)
+            status = self._advance_to_the_end(state, precision, trace, callback, run)
         except Stopped:  # in the middle of something: u and g need not belong together
             self.abandon(state)
             state.go_back()
-            record, scale = self._look(state, run)
-            trace.end(record)
+            trace.end(self._look(state, run)[0])
             status = ended(run.limit)
-        if status is not Status.SOLVED:
-            _allow_for_rounding(state, precision)
-        noise = 2 * state.noise * scale if state.noise else 0.0
+        status = _finalised(state, status, precision)
         return Solution(
             u=state.u,
             offset=problem.offset(state.u, state.g),
             status=status,
             gap=float(problem.gap(state.u, state.g, state.noise)),
-            violation=record.violation + noise,
-            objective=record.objective,
+            violation=problem.violation(state.u, state.g, state.noise),
+            objective=problem.objective(state.u, state.g),
             n_iter=state.n_iter,
             n_kernel_calls=run.calls(state.gram),
             n_kernel_evals=run.evals(state.gram),
             seconds=run.seconds,
             trace=trace.records(),
             gradient=state.g,
+            noise=state.noise,
             details=self.details(state) if begun else {},
         )
 
     def _advance_to_the_end(
         self, state: State, precision: Precision, trace: _Trace, callback: Callback | None, run: _Run
-    ) -> tuple[Status, Record, float]:
-        """How it ended, with the last record and the scale of its violation."""
+    ) -> Status:
+        """How it ended."""
         problem, stop, limit = state.problem, state.stop, run.limit
         unbounded = not (np.isfinite(problem.lo).all() and np.isfinite(problem.hi).all())
         asked = False  # by a callback, to end
@@ -274,11 +274,13 @@ class Solver(ABC):
             if unbounded and not record.objective > _BOTTOM:
                 # With an indefinite kernel there may be no minimum.
                 state.go_back()
-                record, scale = self._look(state, run)
-                trace.add(record)
-                return Status.STALLED, record, scale
-            state.target = state.tol / scale - 2 * state.noise
-            reached = self._reached(state, record.violation, scale)
+                trace.add(self._look(state, run)[0])
+                return Status.STALLED
+            with_noise = record.violation
+            if np.any(state.noise):
+                with_noise = problem.violation(state.u, state.g, state.noise)
+            state.target = (state.tol - (with_noise - record.violation)) / scale
+            reached = self._reached(state, scale, with_noise)
             ending = asked or limit.over or self._used_up(state, record) is not None
             if (reached or ending or state.stuck) and self.settle(state):
                 state.stuck = False
@@ -293,7 +295,7 @@ class Solver(ABC):
                 status = Status.INTERRUPTED if asked else ended(run.limit)
             trace.add(record)
             if status is not None:
-                return status, record, scale
+                return status
             if precision.replaced:
                 precision.replaced = False
                 state.least, state.most = problem.extremes(state.u, state.g)
@@ -351,17 +353,20 @@ class Solver(ABC):
             return Status.MAX_TIME
         return None
 
-    def _reached(self, state: State, violation: float, scale: float) -> bool:
+    def _reached(self, state: State, scale: float, violation: float | None = None) -> bool:
+        """Whether the tolerance is reached; `violation` is that with noise, if it is known."""
         problem, stop = state.problem, state.stop
+        if stop.criterion == "paper":
+            return self.paper_rule(state) <= stop.tol
+        if violation is None:
+            violation = problem.violation(state.u, state.g, state.noise)
         if stop.criterion == "kkt":
-            return bool(np.isfinite(scale)) and violation <= state.tol - 2 * state.noise * scale
-        if stop.criterion == "gap":
-            if problem.relative_gap(state.u, state.g, state.noise) <= state.tol:
-                return True
-            # The gap asks for a smaller violation than the present one, how small shows only later.
-            state.target = min(state.target, 0.1 * violation / scale)
-            return False
-        return self.paper_rule(state) <= stop.tol
+            return bool(np.isfinite(scale)) and violation <= state.tol
+        if problem.relative_gap(state.u, state.g, state.noise) <= state.tol:
+            return True
+        # The gap asks for a smaller violation than the present one, how small shows only later.
+        state.target = min(state.target, 0.1 * violation / scale)
+        return False
 
 
 class _Run:
@@ -382,13 +387,47 @@ class _Run:
         return int(gram.n_calls - self._calls)
 
 
-def _allow_for_rounding(state: State, precision: Precision) -> None:
+def _worse_than_nothing(state: State) -> bool:
+    """Whether u = 0 is feasible and has a lower objective."""
+    problem = state.problem
+    zero = not problem.sums.any() and bool((problem.lo <= 0).all() and (problem.hi >= 0).all())
+    return zero and problem.objective(state.u, state.g) > 0
+
+
+def _finalised(state: State, status: Status, precision: Precision) -> Status:
+    """Bring a run to its end: variables on their bounds, a gradient whose errors are known, u checked."""
+    problem = state.problem
+    overflow = not (np.isfinite(state.u).all() and np.isfinite(state.g).all())
+    if overflow or (status is not Status.SOLVED and _worse_than_nothing(state)):
+        # Rounding led away from the solution: where it started is better.
+        state.u = problem.start()
+        state.g = problem.gradient(state.u, state.gram)
+        status = Status.STALLED if overflow else status
+    if status is not Status.SOLVED:
+        _allow_for_rounding(state, precision, quickly=status in (Status.MAX_TIME, Status.INTERRUPTED))
+    snapped = problem.snap(state.u)
+    moved = np.flatnonzero(snapped != state.u)
+    if len(moved) and not current().late:
+        g = state.g.copy()
+        problem.update(g, moved, (snapped - state.u)[moved], state.gram)
+        if status is not Status.SOLVED or problem.violation(snapped, g, state.noise) <= state.stop.tol:
+            state.u, state.g = snapped, g
+    if not problem.feasible(state.u):
+        # No engine may do this; if one does, its point is not passed on.
+        state.u = problem.repair(state.u)
+        state.g = problem.gradient(state.u, state.gram)
+        _allow_for_rounding(state, precision, quickly=True)
+        return Status.STALLED if status is Status.SOLVED else status
+    return status
+
+
+def _allow_for_rounding(state: State, precision: Precision, quickly: bool) -> None:
     """Measure the error of the gradient of a run that ends without its tolerance."""
     try:
-        precision.measure()
+        precision.measure(quickly)
     except Stopped:  # no time to measure it: what it is at most
-        bound = state.gram.value_error * float(np.abs(state.u).sum())
-        state.noise = max(bound, state.noise)
+        bound = state.problem.rounding(state.u, np.arange(state.problem.m), state.gram)
+        state.noise = np.maximum(bound, state.noise)
 
 
 def ended(limit: Limit) -> Status:

@@ -34,10 +34,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import REORDER, add_rows, compiled, fmax, fmin, raised
+from maxmargin._jit import REORDER, add_rows, compiled, raised
 from maxmargin._limits import call, current
 from maxmargin.solvers._c_newton import newton
-from maxmargin.solvers._c_steps import BIG, gather, pair_steps, select
+from maxmargin.solvers._c_state import (
+    AT_BOUND,
+    balance,
+    is_feasible,
+    make_feasible,
+    offset_of,
+    snap,
+    survey,
+)
+from maxmargin.solvers._c_steps import gather, pair_steps, select
 
 Floats = NDArray[np.float64]
 
@@ -50,8 +59,8 @@ _FEWEST_STEPS = 300
 # Variables at a bound per free one below which the multipliers are kept when C grows, and above which the
 # fold before is the better start.
 _KEEP, _FROM_FOLD = 0.1, 30.0
-# Rounds per node.
-_ROUNDS = 1000
+# Rounds per node, and how often one with a wrong sum is repaired and trained further.
+_ROUNDS, _REPAIRS = 1000, 2
 
 
 class PathResult(NamedTuple):
@@ -66,11 +75,11 @@ class PathResult(NamedTuple):
     offset : ndarray of shape (n_C,)
         What is subtracted from K u.
     violation : ndarray of shape (n_C,)
-        Largest violation of the optimality conditions, as LIBSVM defines it.
+        Largest violation of the optimality conditions, as LIBSVM defines it; infinite if u is not feasible.
     steps : ndarray of shape (n_C,)
         Pair steps taken.
     solved : ndarray of shape (n_C,) of bool
-        Whether the violation is at most the tolerance.
+        Whether the violation is at most the tolerance, u within its bounds and its sum zero.
     """
 
     decision: Floats
@@ -79,58 +88,6 @@ class PathResult(NamedTuple):
     violation: Floats
     steps: NDArray[np.int64]
     solved: NDArray[np.bool_]
-
-
-@compiled(fastmath=REORDER)
-def _survey(u, g, lo, hi, kink):  # type: ignore[no-untyped-def]
-    """Extremes of the gradient, and sum and number of the free ones; at a kink nothing is free."""
-    low, high, total, free = BIG, -BIG, 0.0, 0
-    for t in range(len(u)):
-        rises, falls = u[t] < hi[t], u[t] > lo[t]
-        up = g[t] + (kink if u[t] >= 0 else -kink)
-        low = fmin(low, up if rises else BIG)
-        high = fmax(high, g[t] + (kink if u[t] > 0 else -kink) if falls else -BIG)
-        inside = rises and falls and (kink == 0 or u[t] != 0)
-        total += up if inside else 0.0
-        free += 1 if inside else 0
-    return low, high, total, free
-
-
-@compiled()
-def _snap(u, lo, hi):  # type: ignore[no-untyped-def]
-    """Put what rounding has left beside a bound, or zero, on it: it must not pass for free, and set b."""
-    for t in range(len(u)):
-        near = 1e-13 * (hi[t] - lo[t])
-        if hi[t] - u[t] <= near:
-            u[t] = hi[t]
-        elif u[t] - lo[t] <= near:
-            u[t] = lo[t]
-        elif abs(u[t]) <= near:
-            u[t] = 0.0
-
-
-@compiled()
-def _balance(u, g, lo, hi, level, change):  # type: ignore[no-untyped-def]
-    """Bring the sum of u to zero with the rows nearest to the margin; their changes are added to `change`."""
-    n = len(u)
-    excess, largest = 0.0, 0.0
-    for t in range(n):
-        excess += u[t]
-        largest = max(largest, max(hi[t], -lo[t]))
-    width = 0.05
-    while abs(excess) > 1e-13 * largest * n:
-        for t in range(n):
-            room = min(excess, u[t] - lo[t]) if excess > 0 else max(excess, u[t] - hi[t])
-            if room != 0 and abs(g[t] - level) <= width:
-                u[t] -= room
-                change[t] -= room
-                excess -= room
-                if excess == 0:
-                    break
-        if width > BIG:
-            break
-        width *= 4.0
-    return abs(excess) <= 1e-13 * largest * n
 
 
 @compiled(fastmath=REORDER)
@@ -143,6 +100,16 @@ def _apply(K, g, change, slots, coef):  # type: ignore[no-untyped-def]
             moved += 1
     if moved:
         add_rows(g, K, slots[:moved], coef[:moved], 0, K.shape[1])
+
+
+@compiled()
+def _repair(K, y, u, g, lo, hi, rows, coef):  # type: ignore[no-untyped-def]
+    """Make (u, g) feasible again, with the gradient computed from u."""
+    middle, _ = offset_of(u, g, lo, hi, 0.0)
+    make_feasible(u, g, lo, hi, middle)
+    for t in range(len(u)):
+        g[t] = -y[t]
+    _apply(K, g, u, rows, coef)
 
 
 @compiled()
@@ -200,18 +167,26 @@ def _solve_node(  # type: ignore[no-untyped-def]
     steps, spent, stalled = 0, 0.0, 0
     want_newton, exact = False, False
     last = np.inf
-    _snap(u, lo, hi)
+    repairs = 0
+    snap(u, lo, hi, AT_BOUND)
+    if not is_feasible(u, lo, hi):
+        _repair(K, y, u, g, lo, hi, moved, change)
     for _ in range(_ROUNDS):
-        low, high, total, free = _survey(u, g, lo, hi, kink)
+        low, high, total, free = survey(u, g, lo, hi, kink)
         if steps >= budget or stalled > 3 or raised(flag):
             break
         if high - low <= tol:
+            # Pair steps and Newton steps keep the sum, so that nothing but this would notice a wrong one.
+            if repairs < _REPAIRS and not is_feasible(u, lo, hi):
+                _repair(K, y, u, g, lo, hi, moved, change)
+                repairs += 1
+                continue
             rounding = 0.0
             for t in range(n):
                 rounding += 1e-14 * scale * abs(u[t])
             if exact or rounding < 0.1 * tol:
                 break
-            # What the updates have lost might matter: the gradient anew.
+            # What the updates have lost might matter: the gradient from scratch.
             for t in range(n):
                 g[t] = -y[t]
             _apply(K, g, u, moved, change)
@@ -275,11 +250,9 @@ def _solve_node(  # type: ignore[no-untyped-def]
         add_rows(g, K, moved[:count], change[:count], 0, n)
         stalled = stalled + 1 if count == 0 else 0
         want_newton = count == 0 or spent > 0.3 * _newton_cost(free, n)
-    _snap(u, lo, hi)
-    low, high, total, free = _survey(u, g, lo, hi, kink)
-    if low >= BIG or high <= -BIG:  # one class only: nothing can move
-        return (low if low < BIG else (high if high > -BIG else 0.0)), 0.0, steps
-    return (total / free if free > 0 else 0.5 * (low + high)), high - low, steps
+    snap(u, lo, hi, AT_BOUND)
+    offset, violation = offset_of(u, g, lo, hi, kink)
+    return offset, violation if is_feasible(u, lo, hi) else np.inf, steps
 
 
 @compiled()
@@ -310,11 +283,19 @@ def _start_from(  # type: ignore[no-untyped-def]
                 inside = train[t] and y[t] * scores[t] < 1
                 u[t] = lo[t] + hi[t] if inside else 0.0  # one of the two is zero
         change[t] = u[t] - before[t]
-    if _balance(u, g, lo, hi, level, change):
+    if balance(u, g, lo, hi, level, change):
         _apply(K, g, change, rows, coef)
     else:
         for t in range(len(u)):
             u[t], g[t] = 0.0, -y[t]
+
+
+@compiled()
+def _bounds(y, epsilon, train, C, weight, lo, hi):  # type: ignore[no-untyped-def]
+    """Fill lo and hi with the bounds of a machine."""
+    for t in range(len(y)):
+        hi[t] = C * weight[t] if train[t] and (y[t] > 0 or epsilon >= 0) else 0.0
+        lo[t] = -C * weight[t] if train[t] and (y[t] < 0 or epsilon >= 0) else 0.0
 
 
 @compiled()
@@ -334,6 +315,7 @@ def _paths(  # type: ignore[no-untyped-def]
     held, ridge = np.zeros(1, np.int64), np.full(1, 1e-7 if K.itemsize == 4 else 1e-15)
     u, g, lo, hi = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     change, coef, rows = np.zeros(n), np.empty(n), np.empty(n, np.int64)
+    at_hi, at_lo = np.empty(n, np.bool_), np.empty(n, np.bool_)
     scale = 0.0
     for t in range(n):
         scale += abs(diag[t]) / n
@@ -352,12 +334,12 @@ def _paths(  # type: ignore[no-untyped-def]
             scaled = c > 0 and not from_fold and bounded >= _KEEP * free and bounded > 0
             ratio = C / Cs[c - 1] if c > 0 else 1.0
             for t in range(n):
-                at_hi, at_lo = u[t] == hi[t], u[t] == lo[t]
-                hi[t] = C * weight[t] if train[t] and (y[t] > 0 or epsilon >= 0) else 0.0
-                lo[t] = -C * weight[t] if train[t] and (y[t] < 0 or epsilon >= 0) else 0.0
-                if scaled:
+                at_hi[t], at_lo[t] = u[t] == hi[t], u[t] == lo[t]
+            _bounds(y, epsilon, train, C, weight, lo, hi)
+            if scaled:
+                for t in range(n):
                     g[t] = ratio * (g[t] + y[t]) - y[t]
-                    u[t] = hi[t] if at_hi else (lo[t] if at_lo else ratio * u[t])
+                    u[t] = hi[t] if at_hi[t] else (lo[t] if at_lo[t] else ratio * u[t])
             if from_fold:
                 _start_from(
                     K,
@@ -380,7 +362,7 @@ def _paths(  # type: ignore[no-untyped-def]
                 for t in range(n):
                     u[t] = min(max(start[t], lo[t]), hi[t])
                     g[t] = -y[t]
-                if not _balance(u, g, lo, hi, 0.0, change):
+                if not balance(u, g, lo, hi, 0.0, change):
                     for t in range(n):
                         u[t] = 0.0
                 _apply(K, g, u, rows, coef)
@@ -398,6 +380,17 @@ def _paths(  # type: ignore[no-untyped-def]
             for t in range(n):
                 out_u[t] = u[t]
                 out[t] = g[t] + y[t] - level
+
+
+@compiled()
+def _verify(y, epsilon, trains, Cs, weight, us, violation, solved):  # type: ignore[no-untyped-def]
+    """Whatever is reported is checked once more: a machine with a wrong sum or box is not solved."""
+    lo, hi = np.empty(len(y)), np.empty(len(y))
+    for f in range(len(trains)):
+        for c in range(len(Cs)):
+            _bounds(y, epsilon, trains[f], Cs[c], weight, lo, hi)
+            if not is_feasible(us[f, c], lo, hi):
+                violation[f, c], solved[f, c] = np.inf, False
 
 
 @compiled()
@@ -478,11 +471,13 @@ def solve_folds(
     factors = np.ones(n) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
     start = np.zeros(n) if warm is None else np.ascontiguousarray(warm, dtype=np.float64)
     labels = np.ascontiguousarray(y, dtype=np.float64)
+    kind = -1.0 if epsilon is None else float(epsilon)
     _paths(
-        K, K.diagonal().copy(), labels, -1.0 if epsilon is None else float(epsilon), masks, path, factors,
-        float(tol), max_steps, start, decision, us, offset, violation, steps, solved,
+        K, K.diagonal().copy(), labels, kind, masks, path, factors, float(tol), max_steps, start, decision,
+        us, offset, violation, steps, solved,
         current().flag,
     )  # fmt: skip
+    _verify(labels, kind, masks, path, factors, us, violation, solved)
     return [PathResult(*one) for one in zip(decision, us, offset, violation, steps, solved, strict=True)]
 
 

@@ -165,7 +165,12 @@ class MaxMinOver(HullSolver):
         order, memory = state.memory["order"], state.memory
         return float(
             feasibility_gap(
-                memory["starts"], memory["ridge"], state.u[order], state.g[order], 1.0, state.noise
+                memory["starts"],
+                memory["ridge"],
+                state.u[order],
+                state.g[order],
+                1.0,
+                float(np.max(state.noise)),
             )
         )
 
@@ -180,7 +185,7 @@ class MaxMinOver(HullSolver):
         anew = state.gram.dtype == np.float64
         counter_steps(
             hulls, a, s, progress, self.refresh, anew, by_gap, state.stop.tol if by_gap else state.target,
-            state.noise, Extremes.of(state.problem.n_groups), budget, need, report,
+            float(np.max(state.noise)), Extremes.of(state.problem.n_groups), budget, need, report,
         )  # fmt: skip
         u[:] = a / progress[TOTAL]
         g[:] = s / progress[TOTAL]

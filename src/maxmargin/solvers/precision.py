@@ -1,27 +1,126 @@
-"""Whether a solution holds in float64, and what to do if it does not."""
+"""Whether a solution holds in spite of rounding, and what to do if it does not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._limits import slices
+from maxmargin.dual import Dual
 from maxmargin.solvers.state import State
 
-# Entries of the gradient that are recomputed to measure its error.
-_SAMPLE = 48
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Entries of the gradient that are recomputed to measure its error where all would be too many, and the factor
+# for entries that are not in the sample.
+_SAMPLE, _SAFETY = 64, 2.0
+# Kernel values up to which all entries are recomputed; otherwise up to this share of those computed so far.
+_ALWAYS, _SHARE = 1 << 18, 0.1
+# Products that recomputing with twice the digits may take (some seconds), and how much longer one takes.
+_MOST_PRODUCTS, _ACCURATE = 1 << 28, 40.0
 # What float32 rows are asked for at first, and each time after the gradient has been made exact.
 ROUGH, FINER = 1e-4, 1e-2
+# Times that numbers are improved before the rows become float64, and before the tolerance is given up.
+_PATIENCE, _MOST = 2, 12
+
+
+def exact_entries(problem: Dual, u: Floats, some: Index, gram: Any, allowed: float) -> tuple[Floats, Floats]:
+    """Entries of the gradient from float64 kernel values, and bounds of their errors.
+
+    Where such a bound exceeds a hundredth of what is `allowed`, twice the digits are used if that is
+    affordable.
+    """
+    g = problem.exact_gradient(u, some, gram)
+    error = problem.rounding(u, some, gram, double=True)
+    poor = np.flatnonzero(~(error <= 0.01 * allowed))
+    if len(poor) and len(poor) * np.count_nonzero(u) * gram.cost <= _MOST_PRODUCTS:
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start, stop in slices(len(poor), _ACCURATE * np.count_nonzero(u) * gram.cost):
+                part = poor[start:stop]
+                g[part] = problem.exact_gradient(u, some[part], gram, accurate=True)
+            # What remains is the rounding of the result, and that of exponentials or of a user's function.
+            rest = 2.0**-50 * (np.abs(g[poor]) + np.abs(problem.p[some[poor]]))
+            if gram.kernel.translation_invariant:
+                rest += 2.0**-48 * float(np.abs(u).sum())
+            else:
+                rest += (1.0 if callable(gram.kernel.name) else 2.0**-45) * error[poor]
+        error[poor] = np.minimum(rest, error[poor])
+    return g, error
+
+
+def measured(
+    problem: Dual,
+    u: Floats,
+    g: Floats,
+    gram: Any,
+    allowed: float,
+    limit: float,
+    refreshed: NDArray[np.bool_] | None = None,
+) -> Measurement:
+    """What rounding did to the gradient `g`, see `Measurement`.
+
+    `limit` is the number of kernel values that this may take, and `refreshed` marks entries that were made
+    exact some steps ago, so that their errors are smaller than those of the others.
+    """
+    support = int(np.count_nonzero(u))
+    everything = np.arange(problem.m)
+    if problem.m * support <= max(_ALWAYS, limit):
+        return Measurement(*exact_entries(problem, u, everything, gram, allowed))
+    # The errors of entries that are not in the sample are in proportion to what the bounds allow for.
+    noise = np.maximum(problem.rounding(u, everything, gram), 1e-300)
+    near = np.zeros(problem.m, np.bool_)
+    near[near_boundary(problem, u, g, 2.0 * allowed)] = True
+    kinds = [near, ~near] if refreshed is None else [refreshed, ~refreshed]
+    for kind in kinds:
+        of = np.flatnonzero(kind)
+        if len(of):
+            first = of[near[of]] if near[of].any() else of
+            some = np.union1d(first[_spread(len(first), _SAMPLE)], of[_spread(len(of), _SAMPLE // 4)])
+            exact, error = exact_entries(problem, u, some, gram, allowed)
+            noise[of] *= _SAFETY * np.max((np.abs(exact - g[some]) + error) / noise[some])
+    return Measurement(None, noise)
+
+
+class Measurement(NamedTuple):
+    """An exact gradient, if there was one to be had, and the errors that remain.
+
+    Parameters
+    ----------
+    exact : ndarray or None
+        All entries of the gradient, recomputed; None if only a sample was.
+    noise : ndarray
+        Bounds of the errors: of `exact`, or those of the gradient that was measured, judged by a sample.
+    """
+
+    exact: Floats | None
+    noise: Floats
+
+
+def near_boundary(problem: Dual, u: Floats, g: Floats, pad: float | Floats) -> Index:
+    """Variables whose gradient, give or take `pad`, decides about optimality."""
+    least, most = problem.extremes(u, g)
+    low, high = np.minimum(least, most)[problem.group], np.maximum(least, most)[problem.group]
+    near = (g + pad >= low) & (g - pad <= high)
+    return np.flatnonzero(near | ((u > problem.lo) & (u < problem.hi)))
+
+
+def _spread(n: int, most: int) -> Index:
+    """At most so many evenly spaced places of n."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp)) if n else np.zeros(0, np.intp)
 
 
 class Precision:
     """Guards a solution against rounding: of float32 rows above all, of long sums in float64 too.
 
-    The gradient is a sum of many rounded values. When a run believes that it has arrived, entries of
-    the gradient are recomputed from float64 kernel values. If they differ too much for the tolerance,
-    the entries near the boundary are replaced by exact ones (later changes are small, and so are their
-    errors); if that does not last, the rows themselves become float64; then the tolerance is too small.
+    The gradient is a sum of many rounded values. When a run believes that it has arrived, its gradient is
+    recomputed from float64 kernel values (with twice the digits where even these cancel): all entries if that
+    is cheap, otherwise a sample. If that does not confirm the tolerance, the run goes on from the better
+    numbers (later changes are small, and so are their errors); if they do not last, the rows themselves
+    become float64; then the tolerance is too small.
 
     **Iterative refinement.** Where a tolerance is beyond what float32 rows can deliver at once, they are
     asked for a rougher one, the gradient near the boundary is made exact, and they are asked for a hundredth
@@ -35,56 +134,71 @@ class Precision:
         # Entries that were made exact since the tolerance was last lowered; all, where that is not done.
         self._exact = np.full(state.problem.m, state.tol == state.stop.tol)
         self.replaced = self.hopeless = False
-        self._refreshed = 0
+        self._failed = 0
 
-    def confirmed(self, reached: Callable[[State, float, float], bool], scale: float) -> bool:
-        """Whether the solution holds in float64; if not, better numbers are put in place."""
-        state = self.state
+    def confirmed(self, reached: Callable[[State, float], bool], scale: float) -> bool:
+        """Whether the solution holds in spite of rounding; if not, better numbers are put in place."""
+        state, problem = self.state, self.state.problem
         allowed = 0.25 * state.stop.tol / scale
-        noise = state.gram.value_error * float(np.abs(state.u).sum())
-        if noise <= 1e-6 * allowed:
-            # Float64 rows at an ordinary tolerance, or next to nothing to be rounded.
-            state.tol, state.target = state.stop.tol, state.stop.tol / scale
-            return reached(state, state.problem.violation(state.u, state.g), scale)
         if state.tol > state.stop.tol:
-            finer = FINER * state.tol
-            state.tol = finer if finer > 2.0 * state.stop.tol else state.stop.tol
-            state.target = state.tol / scale
-            self._refreshed = 0
-            near = self._near(0.0)
-            error = self._error(near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE])
-            self._exact[:] = False
-            self._refresh(self._near(8.0 * max(error, state.tol / scale)))
+            self._refine(scale)
             return False
-        stale = self._near(2.0 * allowed)
-        stale = stale[~self._exact[stale]]
-        if len(stale):  # came near since the others were made exact
-            self._refresh(stale)
-            return False
-        if noise > allowed:  # what rounding can do at worst; see what it did
-            near = self._near(2.0 * allowed)
-            noise = self._error(near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE])
-        if noise <= allowed:
-            state.noise = max(noise, state.noise)
-            violation = state.problem.violation(state.u, state.g)
-            state.target = state.stop.tol / scale - 2 * state.noise
-            return reached(state, violation, scale)
-        if self._refreshed < 2:
-            self._refreshed += 1
-            self._refresh(self._near(8.0 * noise))
-        elif not self.raise_():
-            self.hopeless = True
+        found = measured(problem, state.u, state.g, state.gram, allowed, self._limit(), self._exact)
+        if found.exact is None:
+            stale = near_boundary(problem, state.u, state.g, 2.0 * (allowed + found.noise))
+            stale = stale[~self._exact[stale]]
+            if len(stale):  # came near since the others were made exact
+                self._refresh(stale)
+                return False
+        self._take(found)
+        if reached(state, scale):
+            return True
+        self._failed += 1
+        lost = problem.violation(state.u, state.g, state.noise) - problem.violation(state.u, state.g)
+        if lost <= 0.5 * state.stop.tol and self._failed < _MOST:
+            return False  # the run goes on until the tolerance holds with this noise too
+        state.noise = 0.0
+        if found.exact is not None and reached(state, scale):
+            # Only the noise is too much, and no better numbers are to be had.
+            state.noise, self.hopeless = found.noise, True
+        elif found.exact is None and self._failed <= _PATIENCE:
+            self._refresh(near_boundary(problem, state.u, state.g, 4.0 * found.noise))
+        elif self._failed > _PATIENCE and not self.raise_():
+            state.noise, self.hopeless = found.noise, self._failed >= _MOST
         return False
 
-    def measure(self) -> None:
+    def _refine(self, scale: float) -> None:
+        """Make the gradient near the boundary exact, and ask for a smaller tolerance."""
+        state = self.state
+        finer = FINER * state.tol
+        state.tol = finer if finer > 2.0 * state.stop.tol else state.stop.tol
+        state.target = state.tol / scale
+        near = near_boundary(state.problem, state.u, state.g, 0.0)
+        some = near[_spread(len(near), _SAMPLE)]
+        exact = state.problem.exact_gradient(state.u, some, state.gram)
+        error = float(np.max(np.abs(exact - state.g[some]), initial=0.0))
+        self._exact[:] = False
+        pad = 8.0 * max(error, state.tol / scale)
+        self._refresh(near_boundary(state.problem, state.u, state.g, pad))
+
+    def measure(self, quickly: bool) -> None:
         """Allow for the present error of the gradient, for a run that ends without its tolerance."""
         state = self.state
-        noise = state.gram.value_error * float(np.abs(state.u).sum())
-        # Long sums of steps drift beyond the rounding of their rows.
-        if not noise <= 1e-6 * abs(state.target):
-            near = self._near(2.0 * noise)
-            noise = self._error(near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE])
-            state.noise = max(noise, state.noise)
+        allowed = 0.25 * state.stop.tol / max(state.problem.tolerance_scale(state.u, state.g), 1e-300)
+        limit = 0.0 if quickly else self._limit()
+        self._take(measured(state.problem, state.u, state.g, state.gram, allowed, limit))
+
+    def _limit(self) -> float:
+        return _SHARE * float(self.state.gram.n_evals)
+
+    def _take(self, found: Measurement) -> None:
+        """Put the numbers of a measurement in place."""
+        state = self.state
+        state.noise = found.noise
+        if found.exact is not None:
+            state.g = found.exact
+            self._exact[:] = True
+            self.replaced = True
 
     def raise_(self) -> bool:
         """Go over to float64 rows; False if they are float64 already."""
@@ -96,11 +210,11 @@ class Precision:
         self._exact[:] = True
         state.g = state.problem.gradient(state.u, state.gram)
         state.noise = 0.0
-        self._refreshed = 0
+        self._failed = 0
         self.replaced = True
         return True
 
-    def _refresh(self, some: NDArray[np.intp]) -> None:
+    def _refresh(self, some: Index) -> None:
         """Make some entries of the gradient exact."""
         state = self.state
         state.g[some] = state.problem.exact_gradient(state.u, some, state.gram)
@@ -108,16 +222,3 @@ class Precision:
         state.noise = 0.0
         self._exact[some] = True
         self.replaced = True
-
-    def _near(self, pad: float) -> NDArray[np.intp]:
-        """Variables whose gradient, give or take `pad`, decides about optimality."""
-        state, problem = self.state, self.state.problem
-        least, most = problem.extremes(state.u, state.g)
-        low, high = np.minimum(least, most) - pad, np.maximum(least, most) + pad
-        near = (state.g >= low[problem.group]) & (state.g <= high[problem.group])
-        return np.flatnonzero(near | ((state.u > problem.lo) & (state.u < problem.hi)))
-
-    def _error(self, some: NDArray[np.intp]) -> float:
-        state = self.state
-        exact = state.problem.exact_gradient(state.u, some, state.gram)
-        return float(np.max(np.abs(exact - state.g[some]), initial=0.0))

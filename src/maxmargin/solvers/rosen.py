@@ -100,7 +100,9 @@ class Rosen(Solver):
         flat = 0.1 * (max(state.target, rough) if conjugate else min(state.target, flat))
         Q = memory["block"].of(own)
         budget = min(state.left, _STEPS, max(64, _SLICE // len(own) ** 2) if conjugate else _STEPS)
-        new, gradient, steps, finished = on_face(state, own, Q, conjugate, flat, budget)
+        reads = np.zeros(1, np.int64)
+        new, gradient, steps, finished = on_face(state, own, Q, conjugate, flat, budget, reads)
+        state.gram.count(calls=int(reads[0]))
         change = new - u[own]
         moved = np.flatnonzero(change)
         u[own] = new
@@ -150,9 +152,18 @@ class Rosen(Solver):
 
 
 def on_face(
-    state: State, own: Index, Q: Floats, conjugate: bool, flat: float, budget: int
+    state: State,
+    own: Index,
+    Q: Floats,
+    conjugate: bool,
+    flat: float,
+    budget: int,
+    reads: NDArray[np.int64] | None = None,
 ) -> tuple[Floats, Floats, int, bool]:
-    """What `minimise` makes of the variables `own` and their gradient; its steps; if it ended."""
+    """What `minimise` makes of the variables `own` and their gradient; its steps; if it ended.
+
+    The values of the block that its steps read are added to `reads`.
+    """
     problem = state.problem
     u, g = state.u[own], state.g[own]
     groups, group = np.unique(problem.group[own], return_inverse=True)
@@ -168,6 +179,7 @@ def on_face(
         conjugate,
         max(flat, 0.0),
         budget,
+        np.zeros(1, np.int64) if reads is None else reads,
         current().flag,
         work=float(budget) * len(own) ** 2,
     )
@@ -202,7 +214,10 @@ def _at_most(most: int, chosen: Index, state: State) -> Index:
 
 
 class Block:
-    """The matrix on some of the variables; what was known before is not computed again."""
+    """The matrix on some of the variables; what was known before is not computed again.
+
+    Its values count as used when a step reads them, not here.
+    """
 
     def __init__(self, problem: Dual, gram: Any) -> None:
         self._problem, self._gram = problem, gram
@@ -216,10 +231,7 @@ class Block:
         # The rows of what moves are wanted again, for the whole gradient.
         cached = len(own) < self._problem.m and bool(getattr(self._gram, "holds_all", False))
         if not len(self._own):
-            self._own, self._Q = (
-                own,
-                self._problem.block(own, own, self._gram, cached).astype(np.float64, copy=False),
-            )
+            self._own, self._Q = own, self._values(own, own, cached)
             return self._Q
         at = np.searchsorted(self._own, own)
         known = at < len(self._own)
@@ -229,10 +241,15 @@ class Block:
         old = np.flatnonzero(known)
         Q[np.ix_(old, old)] = self._Q[np.ix_(at[old], at[old])]
         if len(new):
-            Q[new] = self._problem.block(own[new], own, self._gram, cached)
+            Q[new] = self._values(own[new], own, cached)
             Q[:, new] = Q[new].T
         self._own, self._Q = own, Q
         return Q
+
+    def _values(self, rows: Index, columns: Index, cached: bool) -> Floats:
+        values: Floats = self._problem.block(rows, columns, self._gram, cached)
+        self._gram.count(calls=-len(rows) * len(columns))
+        return values.astype(np.float64, copy=False)
 
 
 @compiled()
@@ -306,7 +323,7 @@ def _project(d, g, free, group, drift):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=REORDER)
 def _product(Q, d, z):  # type: ignore[no-untyped-def]
-    """``z = Q d`` from the rows where d is not zero, four at a time."""
+    """``z = Q d`` from the rows where d is not zero, four at a time; returns how many values that reads."""
     n = len(d)
     chosen, size = np.empty(n + 3, np.int64), 0
     for t in range(n):
@@ -322,6 +339,7 @@ def _product(Q, d, z):  # type: ignore[no-untyped-def]
         p, q, r, x = Q[i], Q[j], Q[k], Q[h]
         for t in range(n):
             z[t] += (a * p[t] + b * q[t]) + (c * r[t] + e * x[t])
+    return size * n
 
 
 @compiled()
@@ -365,12 +383,14 @@ def _bend(u, lo, hi, d, step, group, n_groups, change):  # type: ignore[no-untyp
 
 
 @compiled()
-def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, flag):  # type: ignore[no-untyped-def]
+def minimise(  # type: ignore[no-untyped-def]
+    Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, reads, flag
+):
     """Rosen's method on a block; changes u and its gradient g in place.
 
     Begins by releasing what may be; with steepest directions it ends when the face is optimal after that,
     with conjugate ones it goes on until there is nothing to release. Returns the steps and whether it came
-    to that end.
+    to that end; the values of Q that were read are added to ``reads[0]``.
     """
     n = len(u)
     free = np.empty(n, np.bool_)
@@ -408,7 +428,7 @@ def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, flag):  
                 d[t] = r[t]
             slope = _project(d, g, free, group, drift)
         before = square
-        _product(Q, d, z)
+        reads[0] += _product(Q, d, z)
         curvature = np.dot(z, d)
         room = np.inf
         for t in range(n):
@@ -434,7 +454,7 @@ def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, flag):  
         for _ in range(_BENDS if conjugate else 0):
             if not room < step < np.inf or not _bend(u, lo, hi, d, step, group, n_groups, change):
                 break
-            _product(Q, change, more)
+            reads[0] += _product(Q, change, more)
             bent = np.dot(g, change) + 0.5 * np.dot(more, change)
             if bent < to_the_first:
                 break

@@ -38,6 +38,7 @@ from maxmargin._memory import aligned, recycled
 from maxmargin._strip import PANEL_BYTES, rbf_strip
 from maxmargin.dual import Dual
 from maxmargin.panels import Lines, Panels, padded, width_of
+from maxmargin.rounding import Rounding, sum_of
 from maxmargin.solvers.base import Record, Solution, Status, ended
 from maxmargin.solvers.precision import FINER, ROUGH
 from maxmargin.solvers.state import Stop
@@ -47,12 +48,14 @@ Index = NDArray[np.intp]
 
 # Values of the laid-out data, and variables of a machine, up to which this way is taken.
 _LARGEST_DATA, _LARGEST = 1 << 23, 4096
-# Entries of the gradient that are recomputed to measure its error.
-_SAMPLE = 48
+# Entries of the gradient that are recomputed to measure its error, and the factor for the others.
+_SAMPLE, _SAFETY = 48, 2.0
 # Steps per variable after which the ordinary way goes on.
 _PATIENCE = 16
 # What a call reports.
-_STEPS, _EVALS, _VIOLATION, _OBJECTIVE, _OFFSET, _GAP, _NOISE, _SOLVED, _STOPPED = range(9)
+_STEPS, _EVALS, _VIOLATION, _OBJECTIVE, _OFFSET, _GAP, _NOISE, _SOLVED, _NEAR_BOUND, _STOPPED = range(10)
+# Relative error of a sum, and distance from a bound relative to the box, that rounding alone explains.
+_SUM_ERROR, _AT_BOUND = 1e-9, 1e-12
 
 
 class SharedRows(NamedTuple):
@@ -82,7 +85,7 @@ class SharedRows(NamedTuple):
     def of(gram: Any, bounds: Index) -> SharedRows | None:
         """Rows for the data of `gram`; None where they would not fit or are not of the right kind."""
         points = gram.points
-        if gram.kernel.name != "rbf":
+        if gram.kernel.name != "rbf" or points.distant is not None:
             return None
         sizes = [padded(int(size), gram.dtype) for size in np.diff(bounds)]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
@@ -107,7 +110,8 @@ class SmallMachines:
         self.gram, self.rows, self.stop = gram, rows, stop
         self.patience = _PATIENCE
         self._exact = _Exact.of(gram)
-        self._rounding = gram.kernel.error(gram.points, np.dtype(np.float64), gram.diag)
+        self._error = _entry_error(gram.rounding, gram.n)
+        self._rounding = _entry_error(gram.double_rounding, gram.n)
         self._own = threading.local()
 
     @staticmethod
@@ -137,7 +141,7 @@ class SmallMachines:
         began = time.perf_counter()
         u = problem.start() if warm is None else problem.repair(warm)
         g = np.empty(problem.m)
-        report = np.zeros(9)
+        report = np.zeros(10)
         dtype = self.gram.dtype
         float32 = dtype == np.float32
         tol = max(self.stop.tol, ROUGH) if float32 else self.stop.tol
@@ -147,7 +151,8 @@ class SmallMachines:
         )  # fmt: skip
         call(
             _solve, self.rows, touched, samples, u, g, problem.p, problem.lo, problem.hi, problem.ridge,
-            tol / problem.scale, self.gram.value_error, self._exact, *steps_for, report,
+            problem.sums[0], tol / problem.scale, self._error, self._rounding, self._exact, *steps_for,
+            report,
             work=problem.m * (15.0 * steps_for[0] + problem.m * self.gram.cost),
         )  # fmt: skip
         if report[_SOLVED] and tol > self.stop.tol:
@@ -163,6 +168,8 @@ class SmallMachines:
             return self._stopped(problem, u, g, report, began)
         if not report[_SOLVED]:
             return u
+        if report[_NEAR_BOUND] and not current().over:
+            u = self._snap(problem, samples, u, g, report)
         noise, evals = float(report[_NOISE]), int(report[_EVALS])
         steps = int(report[_STEPS])
         calls = 3 * steps * problem.m
@@ -175,9 +182,10 @@ class SmallMachines:
             u=u,
             offset=report[_OFFSET : _OFFSET + 1].copy(),
             status=Status.SOLVED,
-            gap=float(report[_GAP]) if problem.boxed else problem.gap(u, g, noise),
+            gap=float(report[_GAP]),
             violation=last.violation + 2 * noise * problem.scale,
             objective=last.objective,
+            noise=noise,
             n_iter=steps,
             n_kernel_calls=calls,
             n_kernel_evals=evals,
@@ -186,9 +194,26 @@ class SmallMachines:
             gradient=g,
         )
 
+    def _snap(self, problem: Dual, samples: Index, u: Floats, g: Floats, report: Floats) -> Floats:
+        """The solution with variables on bounds from which rounding separates them; see `Dual.snap`."""
+        snapped = problem.snap(u)
+        exact = self._gradient(problem, samples, snapped)
+        noise = float(self._rounding * np.abs(snapped).sum())
+        if not problem.violation(snapped, exact, noise) <= self.stop.tol:
+            return u
+        g[:] = exact
+        _certify(snapped, g, problem.lo, problem.hi, problem.p, problem.ridge, problem.sums[0], noise, report)
+        return snapped
+
+    def _gradient(self, problem: Dual, samples: Index, u: Floats) -> Floats:
+        """The gradient from float64 kernel values."""
+        support = np.flatnonzero(u)
+        product = self.gram.exact(samples, samples[support], u[support])
+        return np.asarray(problem.ridge * u - problem.p + product)
+
     def _stopped(self, problem: Dual, u: Floats, g: Floats, report: Floats, began: float) -> Solution:
         """As far as it came in its time."""
-        noise = float(self.gram.value_error * np.abs(u).sum())
+        noise = self._error * float(np.abs(u).sum())
         last = Record(
             n_iter=int(report[_STEPS]), seconds=time.perf_counter() - began,
             violation=problem.violation(u, g), objective=problem.objective(u, g),
@@ -200,7 +225,8 @@ class SmallMachines:
             offset=problem.offset(u, g),
             status=ended(current()),
             gap=problem.gap(u, g, noise),
-            violation=last.violation + 2 * noise * problem.scale,
+            violation=problem.violation(u, g, noise),
+            noise=noise,
             objective=last.objective,
             n_iter=last.n_iter,
             n_kernel_calls=last.n_kernel_calls,
@@ -225,13 +251,14 @@ class SmallMachines:
         report[_SOLVED] = 0.0
         before = np.inf
         while True:
-            support = np.flatnonzero(u)
-            g[:] = problem.ridge * u - problem.p + self.gram.exact(samples, samples[support], u[support])
-            report[_EVALS] += problem.m * len(support)
+            g[:] = self._gradient(problem, samples, u)
+            report[_EVALS] += problem.m * np.count_nonzero(u)
             low, high = extremes_of(u, g, problem.lo, problem.hi)
             noise = float(self._rounding * np.abs(u).sum())
             if high - low <= tol - 2.0 * noise:
-                _certify(u, g, problem.lo, problem.hi, problem.p, noise, report)
+                _certify(
+                    u, g, problem.lo, problem.hi, problem.p, problem.ridge, problem.sums[0], noise, report
+                )
                 return
             if high - low > 0.25 * before or noise > 0.25 * tol:
                 return
@@ -253,6 +280,11 @@ class SmallMachines:
         if kept is None or kept.shape[1] < size:
             kept = self._own.buffers = aligned((3, 2 * size), self.gram.dtype)
         return kept
+
+
+def _entry_error(rounding: Rounding, n: int) -> float:
+    """What a gradient entry can be wrong by, per unit of the coefficients' sum."""
+    return rounding.of_value() + 2.0**-53 * sum_of(n)
 
 
 def _suits(problem: Dual) -> bool:
@@ -334,15 +366,23 @@ def _gradient(rows, touched, samples, u, p, ridge, g, flag):  # type: ignore[no-
 
 
 @compiled()
-def _gap(u, g, lo, hi, at, noise):  # type: ignore[no-untyped-def]
-    """`Dual.gap` of a bounded problem without ridge, for the multiplier `at`: every one gives a bound."""
-    total = 0.0
+def _gap(u, g, lo, hi, ridge, total, at, noise):  # type: ignore[no-untyped-def]
+    """`Dual.gap` of one group for the multiplier `at`: every one gives a bound."""
+    gap, residual = 0.0, total
     for i in range(len(u)):
+        residual -= u[i]
         t = -g[i] - at
-        falling = max((t - noise) * lo[i], (t - noise) * u[i]) + noise * u[i]
-        rising = max((t + noise) * hi[i], (t + noise) * u[i]) - noise * u[i]
-        total += (g[i] + at) * u[i] + max(falling, rising)
-    return max(total, 0.0)
+        error = noise + 4.5e-16 * (abs(g[i]) + abs(at))
+        best = 0.0
+        for direction in range(2):
+            slope = t + error if direction == 0 else error - t
+            if slope > 0.0:
+                d = hi[i] - u[i] if direction == 0 else u[i] - lo[i]
+                if ridge[i] > 0.0:
+                    d = min(d, slope / ridge[i])
+                best = max(best, (slope - 0.5 * ridge[i] * d) * d)
+        gap += best
+    return max(gap + at * residual, 0.0)
 
 
 @compiled()
@@ -408,27 +448,36 @@ def _measured_error(u, g, lo, hi, p, ridge, samples, pad, exact):  # type: ignor
 
 
 @compiled()
-def _certify(u, g, lo, hi, p, noise, report):  # type: ignore[no-untyped-def]
-    """Report a solution."""
+def _certify(u, g, lo, hi, p, ridge, total, noise, report):  # type: ignore[no-untyped-def]
+    """Report a solution, if its sum and its box are right."""
     low, high = extremes_of(u, g, lo, hi)
-    total, value, free = 0.0, 0.0, 0
+    mean, value, free = 0.0, 0.0, 0
+    inside, near_bound = True, False
+    added, size = 0.0, abs(total)
     for t in range(len(u)):
+        added += u[t]
+        size = max(size, abs(u[t]))
         value += 0.5 * u[t] * (g[t] - p[t])
+        inside = inside and lo[t] <= u[t] <= hi[t]
         if lo[t] < u[t] < hi[t]:
-            total += g[t]
+            mean += g[t]
             free += 1
-    report[_OFFSET] = total / free if free else 0.5 * (low + high)
+            near = _AT_BOUND * (hi[t] - lo[t])
+            near_bound = near_bound or (near < np.inf and min(u[t] - lo[t], hi[t] - u[t]) <= near)
+    report[_OFFSET] = mean / free if free else 0.5 * (low + high)
     report[_VIOLATION] = max(high - low, 0.0)
     report[_OBJECTIVE] = value
     report[_NOISE] = noise
-    report[_GAP] = _gap(u, g, lo, hi, -report[_OFFSET], noise)
-    report[_SOLVED] = 1.0 if np.isfinite(report[_OFFSET]) else 0.0
+    report[_GAP] = _gap(u, g, lo, hi, ridge, total, -report[_OFFSET], noise)
+    report[_NEAR_BOUND] = 1.0 if near_bound else 0.0
+    right = inside and abs(added - total) <= _SUM_ERROR * size
+    report[_SOLVED] = 1.0 if right and np.isfinite(report[_OFFSET]) else 0.0
 
 
 @compiled()
 def _solve(  # type: ignore[no-untyped-def]
-    rows, touched, samples, u, g, p, lo, hi, ridge, tol, error, exact, max_steps, big, tau, buffers, flag,
-    report,
+    rows, touched, samples, u, g, p, lo, hi, ridge, total, tol, error, rounding, exact, max_steps, big, tau,
+    buffers, flag, report,
 ):  # fmt: skip
     """Pair steps, then the gradient anew, until the tolerance holds with what rounding may do."""
     computed = _gradient(rows, touched, samples, u, p, ridge, g, flag)
@@ -445,12 +494,13 @@ def _solve(  # type: ignore[no-untyped-def]
                 size += abs(u[t])
             bound = error * size
             if bound > allowed:
-                bound = _measured_error(u, g, lo, hi, p, ridge, samples, 2.0 * allowed, exact)
-            noise = max(noise, bound if bound > 1e-6 * allowed else 0.0)
+                measured = _measured_error(u, g, lo, hi, p, ridge, samples, 2.0 * allowed, exact)
+                bound = min(bound, _SAFETY * measured + rounding * size)
+            noise = max(noise, bound)
             if noise > allowed:
                 return
             if high - low <= tol - 2.0 * noise:
-                _certify(u, g, lo, hi, p, noise, report)
+                _certify(u, g, lo, hi, p, ridge, total, noise, report)
                 return
         target = 0.5 * (tol - 2.0 * noise)
         steps, computed = _pair_steps(

@@ -69,8 +69,9 @@ class State:
     """What a solver works on between checkpoints.
 
     `u` is feasible at every moment (compiled loops change pairs as a whole), `g` its gradient at
-    checkpoints; `least` and `most` are the groups' extremes there (see `Dual.extremes`). `noise` is
-    the measured error of the entries of `g`, `tol` the tolerance pursued at present (see `Precision`),
+    checkpoints; `least` and `most` are the groups' extremes there (see `Dual.extremes`). `noise`
+    bounds the errors of the entries of `g` as far as they were measured, `tol` is the tolerance pursued at
+    present (see `Precision`),
     `target` the violation to reach for it in the problem's own scaling, `left` what remains of the budget of
     iterations. A solver keeps what else it needs in `memory` and sets `stuck` when it cannot improve u in the
     precision of its rows. While `anchor` is set,
@@ -84,7 +85,7 @@ class State:
     g: Floats
     stop: Stop
     n_iter: int = 0
-    noise: float = 0.0
+    noise: float | Floats = 0.0
     tol: float = 0.0
     target: float = 0.0
     left: int = 0

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Record, Solution, Status
+from maxmargin.solvers.precision import measured
 from maxmargin.solvers.small import SmallMachines
 from maxmargin.solvers.state import Stop
 
@@ -31,8 +32,6 @@ _LARGEST, _WORTH = 2048, 400_000_000
 _SMALL, _FEW = 512, 1
 # Pair steps per row after which the ordinary way goes on.
 _PATIENCE = 100
-# Entries of the gradient that are recomputed to measure its error.
-_SAMPLE = 48
 
 
 class TubeMachine:
@@ -86,11 +85,17 @@ class TubeMachine:
         beta, g, steps = solve_machine(
             gram.table, y, start, problem.lo[n:], problem.hi[:n], epsilon, 0.5 * tol, _PATIENCE * n
         )
-        u = problem.repair(np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)]))
+        found = np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)])
+        u = problem.snap(problem.repair(found))
+        if not problem.feasible(found):
+            return u
         gradient = np.concatenate([g + epsilon, g - epsilon])
-        noise = self._noise(problem, u, gradient, 0.25 * tol)
-        violation = problem.violation(u, gradient)
-        if not violation <= tol - 2.0 * noise:
+        moved = np.flatnonzero(u != found)
+        problem.update(gradient, moved, (u - found)[moved], gram)
+        check = measured(problem, u, gradient, gram, 0.25 * tol, 0.1 * gram.n_evals)
+        gradient = gradient if check.exact is None else check.exact
+        violation = problem.violation(u, gradient, check.noise)
+        if not violation <= tol:
             return u
         last = Record(
             n_iter=steps,
@@ -105,8 +110,8 @@ class TubeMachine:
             u=u,
             offset=problem.offset(u, gradient),
             status=Status.SOLVED,
-            gap=problem.gap(u, gradient, noise),
-            violation=violation + 2.0 * noise,
+            gap=problem.gap(u, gradient, check.noise),
+            violation=violation,
             objective=last.objective,
             n_iter=steps,
             n_kernel_calls=last.n_kernel_calls,
@@ -114,17 +119,5 @@ class TubeMachine:
             seconds=last.seconds,
             trace=(last,),
             gradient=gradient,
+            noise=check.noise,
         )
-
-    def _noise(self, problem: Dual, u: Floats, g: Floats, allowed: float) -> float:
-        """What rounding did to the gradient: bounded, or measured where the bound is too much."""
-        noise = float(self.gram.value_error * np.abs(u).sum())
-        if noise <= allowed:
-            return noise if noise > 1e-6 * allowed else 0.0
-        least, most = problem.extremes(u, g)
-        low, high = min(least[0], most[0]) - 2 * allowed, max(least[0], most[0]) + 2 * allowed
-        free = (u > problem.lo) & (u < problem.hi)
-        near = np.flatnonzero(((g >= low) & (g <= high)) | free)
-        some = near[:: max(1, len(near) // _SAMPLE)][:_SAMPLE]
-        exact = problem.exact_gradient(u, some, self.gram)
-        return float(np.max(np.abs(exact - g[some]), initial=0.0))

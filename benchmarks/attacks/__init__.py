@@ -1,0 +1,1 @@
+"""Parts of attack.py: problems, a judge in long double, and what is asked of the library."""

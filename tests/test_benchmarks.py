@@ -1,0 +1,92 @@
+"""Benchmark programs compare alike: equal repetitions, all nodes, the same machine; cut fits are marked."""
+
+import argparse
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "papers")]
+import all_distances  # noqa: E402
+
+import leave_one_out  # noqa: E402
+import peers  # noqa: E402
+import selection  # noqa: E402
+from datasets import Data  # noqa: E402
+
+
+@pytest.fixture
+def moons():
+    X, y = make_moons(80, noise=0.3, random_state=0)
+    return Data(X[:60], y[:60], X[60:], y[60:])
+
+
+def search_with(scores):
+    nodes = [{"C": float(k), "gamma": 1.0} for k in range(len(scores))]
+    return SimpleNamespace(cv_results_={"params": nodes, "mean_test_score": np.array(scores)})
+
+
+def test_the_scores_of_all_nodes_are_compared():
+    found = selection.compared(search_with([0.5, 0.8, 0.9]), search_with([0.5, 0.9, 0.85]))
+    assert (found["nodes compared"], found["nodes that differ"]) == (3, 2)
+    assert found["largest difference of a score"] == pytest.approx(0.1)
+    assert found["their score at our best node, below their best"] == pytest.approx(0.05)
+    with pytest.raises(AssertionError):
+        selection.compared(search_with([0.5, 0.8]), search_with([0.5]))
+
+
+@pytest.mark.parametrize(("most", "runs"), [(100, 3), (10, 1)])
+def test_all_searches_of_a_set_run_equally_often(moons, monkeypatch, most, runs):
+    asked = []
+
+    def timed(search, data, repeat):
+        asked.append((type(search).__name__, repeat))
+        return 1.0, search.fit(data.X, data.y)
+
+    monkeypatch.setattr(selection, "timed", timed)
+    monkeypatch.setattr(selection, "WORKERS", 1)
+    monkeypatch.setattr(selection, "SAMPLED", most)
+    row = selection.one("moons", moons, 4, False, 3)
+    assert {name for name, _ in asked} == {"SVMSearchCV", "GridSearchCV"}
+    assert {repeat for _, repeat in asked} == {runs} == {row["runs"]}
+    assert row["nodes compared"] == 16
+
+
+@pytest.mark.parametrize(
+    ("problem", "repeat", "fits"), [("a9a C=1", None, 1), ("usps", None, 3), ("usps", 2, 2)]
+)
+def test_all_machines_of_a_problem_are_fitted_equally_often(monkeypatch, problem, repeat, fits):
+    asked = []
+
+    def measured(name, who, threads, repeat, sparse=False):
+        asked.append((who, threads, repeat))
+
+    monkeypatch.setattr(peers, "measured", measured)
+    monkeypatch.setattr(peers, "load", lambda source, rows: Data(np.zeros((2, 1)), None, None, None))
+    assert peers.run(problem, argparse.Namespace(machines=peers.MACHINES, threads=2, repeat=repeat)) == []
+    assert asked == [(who, 2, fits) for who in peers.MACHINES]
+
+
+def test_libsvm_is_compared_on_the_same_machine_in_leave_one_out(moons):
+    X, y = moons.X, np.where(moons.y > 0, 1.0, -1.0)
+    ways = leave_one_out.trainings(X, y, gamma=1.0)
+    exact = leave_one_out.IncrementalSVC(gamma=1.0).fit(X, y).leave_one_out()
+    rows = range(0, 60, 10)
+    for way, tolerance in (("tight", 1e-8), ("svc", 5e-3), ("libsvm_same", 5e-3)):
+        _, values = leave_one_out.trained_without(rows, 60, ways[way])
+        assert np.abs(values - exact[rows]).max() < tolerance, way
+    _, hinge = leave_one_out.trained_without(rows, 60, ways["libsvm_hinge"])
+    assert np.abs(hinge - exact[rows]).max() > 0.05  # another machine
+
+
+def test_a_fit_that_was_cut_is_marked():
+    row = {
+        "set": "letter", "machine": "MC", "reading": "s", "C": "4", "paper": None, "accuracy": 90.0,
+        "calls": {"": 1e9}, "seconds": 200.1, "status": "max_time",
+    }  # fmt: skip
+    assert all_distances._shown(row, 200.0)["seconds"] == "200 (cut at 200 s)"
+    assert all_distances._shown(row | {"status": "solved"}, 200.0)["seconds"] == "200"

@@ -1,0 +1,152 @@
+"""Claims of fitted models, checked in long double from their public attributes alone."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from long_double import LONG, long_kernel
+from maxmargin import SVC
+
+
+def true_gap(model, X, y, C, kernel, gamma, **more):
+    """Primal less dual value with the best bias, and what the judge's own rounding may amount to."""
+    full = np.zeros(len(X), LONG)
+    full[model.support_] = model.dual_coef_[0]
+    K = long_kernel(X, kernel, gamma, **more)
+    score, size = K @ full, np.abs(K) @ np.abs(full)
+    sign = np.where(y == model.classes_[1], 1, -1)
+    hinge = min(np.maximum(0, 1 - sign * (score + b)).sum() for b in sign - score)
+    square = full @ score
+    gap = square + LONG(C) * hinge - np.abs(full).sum()
+    return float(gap), float(1e-18 * (np.abs(full) @ size + C * size.sum()) + 1e-15 * abs(gap))
+
+
+def fitted(X, y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SVC(**parameters).fit(X, y)
+
+
+def labelled(n, seed, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.where(X[:, 0] + 0.7 * rng.normal(size=n) > 0, 1, -1), rng
+
+
+@pytest.mark.parametrize("size", [1e5, 1e7, 1.7e9])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_linear_kernel_with_columns_of_zeros_and_huge_values_makes_no_false_claim(size, seed):
+    X, y, rng = labelled(120, seed)
+    X[:, 1] = np.where(rng.random(len(X)) < 0.5, 0.0, size * (1 + 1e-3 * rng.random(len(X))))
+    model = fitted(X, y, kernel="linear", C=1.0, max_time=10)
+    gap, allowance = true_gap(model, X, y, 1.0, "linear", 1.0)
+    assert gap <= model.dual_gap_[0] * (1 + 1e-9) + allowance
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("value", [1e5, 1e8, 1e150])
+@pytest.mark.parametrize("n", [80, 700])  # float64 rows and float32 rows
+def test_a_distant_row_leaves_kernel_values_of_the_others_accurate(kernel, value, n):
+    X, y, _ = labelled(n, 0)
+    X[7] = value
+    model = fitted(X, y, kernel=kernel, gamma=0.5, C=10.0)
+    gap, allowance = true_gap(model, X, y, 10.0, kernel, 0.5)
+    assert model.status_ == "solved"
+    assert gap <= model.dual_gap_[0] * (1 + 1e-9) + allowance
+    assert model.dual_gap_[0] <= 1e-3 * np.abs(model.dual_coef_).sum()  # what tol asks for
+
+
+def test_distant_rows_next_to_each_other_are_told_apart():
+    X, y, _ = labelled(60, 1)
+    X[:6] = 1e8 + np.arange(6)[:, None]
+    y[:6] = [1, -1, 1, -1, 1, -1]
+    model = fitted(X, y, gamma=1.0, C=1e3)
+    assert model.status_ == "solved"
+    assert (model.predict(X[:6]) == y[:6]).all()
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e6])
+@pytest.mark.parametrize("solver", ["auto", "smo", "rosen-conjugate"])
+def test_a_poly_kernel_of_data_with_an_offset_makes_no_false_claim(offset, solver):
+    X, y, _ = labelled(60, 2)
+    X = X + offset
+    model = fitted(X, y, kernel="poly", gamma=0.1, C=1.0, solver=solver, max_time=3)
+    gap, allowance = true_gap(model, X, y, 1.0, "poly", 0.1)
+    assert gap <= model.dual_gap_[0] * (1 + 1e-9) + allowance
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_given_matrix_with_large_values_makes_no_false_claim(seed):
+    X, y, _ = labelled(80, seed)
+    X = 10.0 ** (1 + seed) * (X + 30.0)
+    K = X @ X.T
+    K = 0.5 * (K + K.T)
+    model = fitted(K, y, kernel="precomputed", C=1.0, max_time=5)
+    full = np.zeros(len(K), LONG)
+    full[model.support_] = model.dual_coef_[0]
+    score = K.astype(LONG) @ full
+    hinge = min(np.maximum(0, 1 - y * (score + b)).sum() for b in y - score)
+    gap = float(full @ score + hinge - np.abs(full).sum())
+    allowance = float(1e-18 * (np.abs(K) @ np.abs(full)).sum() * (1 + np.abs(full).sum()))
+    assert gap <= model.dual_gap_[0] * (1 + 1e-9) + allowance
+
+
+@pytest.mark.parametrize("max_iter", [1, 10, 100])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_run_that_ends_early_states_its_whole_gap(max_iter, kernel):
+    X, y, _ = labelled(300, 3)
+    model = fitted(X, y, kernel=kernel, gamma=0.3, C=100.0, max_iter=max_iter)
+    gap, allowance = true_gap(model, X, y, 100.0, kernel, 0.3)
+    assert gap <= model.dual_gap_[0] * (1 + 1e-9) + allowance
+    assert model.dual_gap_[0] <= gap * 1.01 + allowance
+
+
+# -- one answer where the bias is not unique -----------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [150, 900, 5000])  # one compiled call, with float32 rows, the ordinary way
+def test_row_order_and_warm_start_do_not_move_a_bias_that_has_an_interval(n):
+    X, y = make_classification(n, 6, weights=[0.8], random_state=n)
+    parameters = {"C": 1e-4, "class_weight": "balanced", "gamma": 0.1}
+    first = SVC(**parameters).fit(X, y)
+    order = np.random.default_rng(0).permutation(n)
+    second = SVC(**parameters).fit(X[order], y[order])
+    third = SVC(warm_start=True, **{**parameters, "C": 1e-3}).fit(X, y).set_params(C=1e-4).fit(X, y)
+    by_smo = SVC(solver="smo", **parameters).fit(X, y)
+    assert np.unique(np.abs(first.dual_coef_)).size <= 4  # all at their bounds, up to rounding
+    for other in (second, third, by_smo):
+        assert other.intercept_[0] == pytest.approx(first.intercept_[0], abs=1e-9)
+
+
+def test_a_multiplier_an_ulp_from_its_bound_does_not_decide_about_the_offset():
+    from maxmargin import dual
+
+    problem = dual.c_svc([1, 1, -1, -1], C=1.0)
+    g = np.array([-3.0, -1.0, 1.0, 2.0])  # all at their bounds: b may be anywhere in [-1, 1]
+    exact = np.array([1.0, 1.0, -1.0, -1.0])
+    assert problem.offset(exact, g)[0] == 0.0
+    nearly = exact * np.array([1.0, 1.0 - 1e-15, 1.0, 1.0])
+    assert problem.offset(nearly, g)[0] != 0.0
+    assert problem.offset(problem.snap(nearly), g)[0] == 0.0
+
+
+def test_snapping_keeps_the_sum_where_a_variable_has_room():
+    from maxmargin import dual
+
+    problem = dual.c_svc([1, 1, -1, -1], C=1.0)
+    u = np.array([1.0 - 3e-14, 0.5, -0.5 + 3e-14, -1.0])
+    snapped = problem.snap(u)
+    assert snapped[0] == 1.0
+    assert abs(snapped.sum()) <= 1e-16
+    assert problem.feasible(snapped)
+
+
+def test_hulls_that_intersect_are_reported():
+    from maxmargin import NuSVC
+
+    X = np.array([[0.0], [1.0], [0.0], [1.0]])
+    with pytest.warns(ConvergenceWarning, match="intersect to working precision"):
+        NuSVC(nu=1.0, kernel="linear").fit(X, [0, 0, 1, 1])
