@@ -394,7 +394,8 @@ class Dual:
 
     def square(self, u: Floats, g: Floats) -> float:
         """u'Qu, the squared norm of w in the (ridged) feature space."""
-        return float(u @ (g + self.p))
+        with np.errstate(over="ignore", invalid="ignore"):  # as for the objective
+            return float(u @ (g + self.p))
 
     def objective(self, u: Floats, g: Floats) -> float:
         """f(u)."""
