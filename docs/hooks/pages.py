@@ -27,6 +27,8 @@ _SECTIONS = {
 }
 # The tables of results have many columns, and no headings that a table of contents could show.
 _WIDE = "---\nhide:\n  - toc\n---\n\n"
+# Files and folders of the repository, and the pages that are made from them.
+_INSIDE = {"CHANGELOG.md": "changelog.md", "README.md": "index.md", "examples": "gallery/index.md"}
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 
 
@@ -69,7 +71,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     def lead(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join("docs", here, match.group(2)))
-        inside = {"CHANGELOG.md": "changelog.md", "README.md": "index.md"}.get(target)
+        inside = _INSIDE.get(target)
         if target.startswith("benchmarks/results/") and target.endswith(".md"):
             inside = "results/" + posixpath.basename(target)
         elif target.startswith("examples/") and target.endswith(".py"):
