@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import importlib
 import json
 import multiprocessing
 import resource
@@ -28,10 +29,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from mutations import files, mutation, outcome
 from report import write
-
-OUTCOMES = ("refused", "predicts", "refuses to predict", "too wide")
 
 
 def _alarm(*_: Any) -> None:
@@ -49,26 +47,27 @@ def limit_memory(megabytes: int) -> None:
 def work(args: argparse.Namespace, which: range, progress: Any, results: Any) -> None:
     """The mutations of one process."""
     warnings.simplefilter("ignore")
-    base = files()
+    source = importlib.import_module(args.source)
+    base = source.files()
     for form, of_form in base.items():
         for data in of_form.values():
-            assert outcome(form, data) == "predicts"
+            assert source.outcome(form, data) == source.SOUND
     limit_memory(args.memory)
     signal.signal(signal.SIGALRM, _alarm)
     counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
     failures, slowest = [], 0.0
     for index in which:
         progress.value = index
-        form, name, way, data = mutation(base, args.seed, index)
+        form, name, way, data = source.mutation(base, args.seed, index)
         began = time.perf_counter()
         signal.setitimer(signal.ITIMER_REAL, args.seconds)
         try:
-            result = outcome(form, data)
+            result = source.outcome(form, data)
         except BaseException as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             result = "FAILED"
             what = f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
-            failures.append({"index": index, "format": form, "model": name, "way": way, "error": what[:300]})
+            failures.append({"index": index, "format": form, "file": name, "way": way, "error": what[:300]})
         signal.setitimer(signal.ITIMER_REAL, 0)
         slowest = max(slowest, time.perf_counter() - began)
         counts[form, way, result] += 1
@@ -104,49 +103,50 @@ def run(args: argparse.Namespace) -> tuple[dict[tuple[str, str, str], int], list
     return counts, failures, slowest
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--mutations", type=int, default=100_000)
+def main(source: str, title: str, mutations: int, description: str) -> None:
+    """Run the command line for the mutations of a module: its files, its outcomes and what they mean."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--mutations", type=int, default=mutations)
     parser.add_argument("--quick", action="store_true", help="2,000 mutations")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--memory", type=int, default=1024, help="megabytes")
     parser.add_argument("--seconds", type=float, default=10.0, help="for one mutation")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", type=int, help="the number of one mutation")
-    parser.add_argument("--out", default="fuzz_models", help="name of the result files")
+    parser.add_argument("--out", default=Path(sys.argv[0]).stem, help="name of the result files")
     args = parser.parse_args()
+    args.source = source
+    module = importlib.import_module(source)
     if args.quick:
         args.mutations = 2000
     if args.only is not None:
-        form, name, way, data = mutation(files(), args.seed, args.only)
-        print(form, name, way, len(data), "bytes:", outcome(form, data))
+        form, name, way, data = module.mutation(module.files(), args.seed, args.only)
+        print(form, name, way, len(data), "bytes:", module.outcome(form, data))
         return
     began = time.perf_counter()
     counts, failures, slowest = run(args)
     seconds = time.perf_counter() - began
     ways = sorted({(form, way) for form, way, _ in counts}, reverse=True)
+    outcomes = (*module.OUTCOMES, "FAILED")
     rows = [
-        {"format": form, "mutation": way}
-        | {title: counts[form, way, title] for title in (*OUTCOMES, "FAILED")}
+        {"format": form, "mutation": way} | {name: counts[form, way, name] for name in outcomes}
         for form, way in ways
     ]
     total = {"format": "all", "mutation": sum(counts.values())}
-    total |= {title: sum(row[title] for row in rows) for title in (*OUTCOMES, "FAILED")}  # type: ignore[misc]
+    total |= {name: sum(row[name] for row in rows) for name in outcomes}  # type: ignore[misc]
     notes = [
         f"{args.mutations} mutations, seed {args.seed}, in {seconds:.0f} s; the slowest took "
         f"{1e3 * slowest:.0f} ms (limit {args.seconds:g} s); memory within {args.memory} MB more than sound "
         "files take.",
-        "refused: ModelFileError. predicts: what was changed does not matter to prediction, or it is another "
-        "sound model. refuses to predict: the scaled sample overflows, or break_ties with 'ovo'. too wide: "
-        "a sparse model of more than 100,000 features, which was not asked.",
+        module.MEANING,
         *(f"FAILED {json.dumps(failure)}" for failure in failures[:20]),
     ]
-    write(
-        args.out, "Damaged and hostile model files", [*rows, total], notes, threads=args.jobs, repetitions=1
-    )
+    write(args.out, title, [*rows, total], notes, threads=args.jobs, repetitions=1)
     if failures:
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    main()
+    main("mutations", "Damaged and hostile model files", 100_000, __doc__ or "")

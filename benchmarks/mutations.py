@@ -31,7 +31,13 @@ from maxmargin.persistence import ModelFileError, load, load_libsvm, save, save_
 from maxmargin.persistence.native import DIGEST, DTYPES, PREFIX
 
 Rng = np.random.Generator
-WIDEST = 100_000  # features up to which a mutated model is asked to predict
+WIDEST = 100_000  # features up to which a mutated model is asked to predict dense samples
+OUTCOMES, SOUND = ("refused", "predicts", "refuses to predict", "too wide"), "predicts"
+MEANING = (
+    "refused: ModelFileError. predicts: what was changed does not matter to prediction, or it is another "
+    "sound model. refuses to predict: the scaled sample overflows, or break_ties with 'ovo'. too wide: a "
+    "precomputed kernel of more than 100,000 samples, which was not asked."
+)
 
 
 def models() -> dict[str, Any]:
@@ -303,10 +309,13 @@ def outcome(form: str, data: bytes) -> str:
     except ModelFileError:
         return "refused"
     d = model.n_features_in_
-    if d > WIDEST:
-        return "too wide"
     machine = model[-1] if hasattr(model, "steps") else model
-    X = np.linspace(0.0, 6.0, 3 * d).reshape(3, d)
+    if d <= WIDEST:
+        X = np.linspace(0.0, 6.0, 3 * d).reshape(3, d)
+    elif machine.kernel == "precomputed":
+        return "too wide"
+    else:
+        X = sp.csr_array(([1.0, 2.0, 3.0], ([0, 1, 2], [0, d // 2, d - 1])), shape=(3, d))
     if getattr(machine, "break_ties", False) and machine.decision_function_shape == "ovo":
         return "refuses to predict"  # a combination that may be fitted, but not used
     with np.errstate(all="ignore"):

@@ -51,8 +51,9 @@ def counted() -> Iterator[dict[str, int]]:
     total = {"steps": 0, "fits": 0, "warm": 0}
     solve = BaseSVM._solve
 
-    def counting(self: Any, X: Any, kernel: Any, order: Any, segments: Any, machines: Any, **kw: Any) -> Any:
-        solutions = solve(self, X, kernel, order, segments, machines, **kw)
+    def counting(self: Any, *args: Any, **options: Any) -> Any:
+        machines = args[4]
+        solutions = solve(self, *args, **options)
         total["steps"] += sum(solution.n_iter for solution in solutions)
         total["fits"] += 1
         total["warm"] += any(machine.warm is not None for machine in machines)

@@ -35,6 +35,7 @@ def attacks():
         import attacks.fits
         import attacks.judge
         import attacks.optimum
+        import attacks.problems
     finally:
         sys.path.remove(str(BENCHMARKS))
     return attacks
@@ -139,3 +140,9 @@ def test_a_bias_that_is_not_unique_must_be_in_the_middle(attacks):
     assert faults(attacks, model, X, y) == []
     model.intercept_ = model.intercept_ + 0.1
     assert any("from the middle" in fault for fault in faults(attacks, model, X, y))
+
+
+def test_every_solver_is_attacked(attacks):
+    from maxmargin import solvers
+
+    assert {name for some in attacks.problems.SOLVERS.values() for name in some} == set(solvers.names())

@@ -170,7 +170,7 @@ def crammer_singer(
     in_box(faults, np.where(own, tau, 0.0).sum(axis=0), C, "all")
     if (np.where(own, 0.0, tau) > 1e-12 * C).any():
         faults.append("coefficients of the wrong sign (all)")
-    off = np.abs(tau.sum(axis=0)) > 1e-9 * np.maximum(np.abs(tau).sum(axis=0), 1e-6 * C)
+    off = np.abs(tau.sum(axis=0)) > 1e-9 * np.maximum(np.abs(tau).sum(axis=0), 1e-4 * C)
     if off.any():
         faults.append(f"the coefficients of {int(off.sum())} samples do not add up to zero")
     exact = Coefficients(tau)

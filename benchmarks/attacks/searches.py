@@ -82,6 +82,7 @@ class Case:
             "return_train_score": bool(rng.random() < 0.2),
         }
         self.scoring = self._scoring(rng, k)
+        self.refit = not isinstance(self.scoring, list) and rng.random() < 0.4
 
     def _estimator(self, rng: Any, name: str) -> None:
         kernel = str(rng.choice(["rbf", "rbf", "rbf", "linear", "poly", "laplacian", "precomputed"]))
@@ -182,6 +183,7 @@ def run(seed: int) -> Outcome:
     outcome = Outcome(case.kind, case.describe())
     common = {"cv": case.splits, "scoring": case.scoring, "refit": False}
     quick = SVMSearchCV(case.estimator, case.grid, progress=False, **common, **case.options)
+    quick.refit = case.refit
     found, wrong = _search(quick, case, outcome)
     common["return_train_score"] = case.options["return_train_score"]
     slow, other = _search(GridSearchCV(case.estimator, case.grid, **common), case, None)
@@ -195,12 +197,33 @@ def run(seed: int) -> Outcome:
     outcome.answer = "scores"
     with recorded(Outcome("")):
         _compare(case, outcome, found.cv_results_, slow.cv_results_, "GridSearchCV", None)
+        if case.refit:
+            _refitted(case, outcome, found)
         if case.kind in RIVALS and case.kernel != "laplacian" and not outcome.faults:
             rival = rivals(case)
             theirs, _ = _search(GridSearchCV(rival, case.grid, **common), case, None)
             if theirs is not None:
                 _compare(case, outcome, found.cv_results_, theirs.cv_results_, "scikit-learn's", rival)
     return outcome
+
+
+def _refitted(case: Case, outcome: Outcome, search: Any) -> None:
+    """The best model of a search is that of a fit with its parameters."""
+    every = np.arange(len(case.y))
+    fresh, machine = _again(case, case.estimator, search.best_params_, every)
+    best = search.best_estimator_ if not case.prefix else search.best_estimator_[-1]
+    solved = all(getattr(m, "status_", "solved") == "solved" for m in (machine, best))
+    if not solved or not meaningful(machine) or not meaningful(best):
+        return
+    rows = case.X if not case.prefix else fresh[:-1].transform(case.X)
+    gap = _gap(machine) + _gap(best) + getattr(machine, "tol", 1e-9) * float(np.abs(_coef(machine)).sum())
+    near = _reach(case, machine, rows, gap)
+    apart = float(np.abs(values(machine, rows) - values(best, rows)).max())
+    outcome.checks += 1
+    if apart > near:
+        outcome.faults.append(
+            f"best_estimator_ is {apart:.3g} from a fit with {search.best_params_}, not {near:.2g}"
+        )
 
 
 def rivals(case: Case) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -27,6 +26,7 @@ from sklearn.utils.validation import (
 
 from maxmargin import solvers
 from maxmargin._columns import product
+from maxmargin._limits import Limit, Stopped
 from maxmargin._scales import UnscaledDataWarning, disparity
 from maxmargin._threads import Threads, effective_n_jobs
 from maxmargin.decision import expand, linear
@@ -38,7 +38,7 @@ from maxmargin.solvers.base import (
     Solver,
     Status,
     Stop,
-    with_time_left,
+    not_begun,
 )
 from maxmargin.solvers.interrupt import watch_interrupt
 
@@ -79,7 +79,8 @@ _ADVICE = {
     "loosen tol, or check that the kernel is positive definite",
     Status.INFEASIBLE: "the classes cannot be separated under this kernel, so there is no hard "
     "margin; use a finite C",
-    Status.INTERRUPTED: "it was interrupted; the best solution so far is kept",
+    Status.INTERRUPTED: "it was interrupted; the best solution so far is kept (press again within three "
+    "seconds to stop what follows too)",
 }
 
 
@@ -96,6 +97,40 @@ class Machine:
     samples: Index
     segments: Index
     warm: Floats | None = None
+
+
+class Machines(Sequence[Machine]):
+    """The machines of an estimator, made when they are first asked for: of many classes there are very many.
+
+    Parameters
+    ----------
+    sizes : ndarray of int
+        Variables of each machine.
+    make : callable
+        The machine with a given index.
+    heaviest : int
+        The machine with the largest bounds; all others are of the same kind.
+    """
+
+    def __init__(self, sizes: Index, make: Callable[[int], Machine], heaviest: int = 0) -> None:
+        self.sizes, self._make = sizes, make
+        self._made: dict[int, Machine] = {}
+        largest = int(np.argmax(sizes))
+        #: Machines that all others can be judged by.
+        self.typical = [self[k] for k in sorted({largest, heaviest})]
+
+    @staticmethod
+    def one(machine: Machine) -> Machines:
+        """A single machine."""
+        return Machines(np.array([machine.problem.m]), lambda k: machine)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, k: Any) -> Any:
+        if k not in self._made:
+            self._made[k] = self._make(k)
+        return self._made[k]
 
 
 class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
@@ -186,18 +221,52 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         kernel: Kernel,
         order: Index,
         segments: Index,
-        machines: Sequence[Machine],
+        machines: Machines,
+        limit: Limit,
         *,
         double: bool,
     ) -> list[Solution]:
-        """Solve the machines over one Gram matrix of the rows `order` of X."""
+        """Solve the machines over one Gram matrix of the rows `order` of X.
+
+        The solution of a machine that was not begun when the time was up has no variables.
+        """
+        found: dict[int, Solution] = {}
+        with watch_interrupt(limit), limit, suppress(Stopped):  # before there was a Gram matrix
+            self._solve_all(X, kernel, order, segments, machines, limit, found, double=double)
+        nothing = not_begun(np.zeros(0), np.zeros(0), limit)
+        return [found.get(k, nothing) for k in range(len(machines))]
+
+    def _solve_one(self, X: Any, order: Index, problem: Dual, warm: Floats | None, limit: Limit) -> Solution:
+        """The solution of the only machine of an estimator, over the rows `order` of X."""
+        own, parts = np.arange(len(order)), 2 if problem.twins else 1
+        machine = Machine("all", problem, np.tile(own, parts), np.zeros(parts, np.intp), warm)
+        kernel, segments = self._kernel_for(X, np.sort(order)), np.array([0, len(order)])
+        solution = self._solve(X, kernel, order, segments, Machines.one(machine), limit, double=False)[0]
+        if not len(solution.u):
+            u = problem.start()
+            solution = not_begun(u, problem.ridge * u - problem.p, limit, problem.n_groups)
+        return solution
+
+    def _solve_all(
+        self,
+        X: Any,
+        kernel: Kernel,
+        order: Index,
+        segments: Index,
+        machines: Machines,
+        limit: Limit,
+        found: dict[int, Solution],
+        *,
+        double: bool,
+    ) -> None:
         from maxmargin.gram import Gram  # compiled loops: not at import
 
         solver = solvers.get(self.solver)
         many = len(machines) > 1
+        problems = [machine.problem for machine in machines.typical]
         # Where checking float32 values would cost more than computing float64 ones.
-        largest = max(len(m.samples) // (2 if m.problem.twins else 1) for m in machines)
-        rounding = max(_float32_rounding(machine.problem) for machine in machines)
+        largest = max(len(m.samples) // (2 if m.problem.twins else 1) for m in machines.typical)
+        rounding = max(map(_float32_rounding, problems))
         small = largest <= _SMALL or (
             largest <= _STILL_SMALL and (self.tol < 1e-4 or rounding > 10 * self.tol)
         )
@@ -212,32 +281,32 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             n_jobs=self.n_jobs,
         )
         # Two hulls that are right to tol each make a machine that is right to twice that.
-        tol = 0.5 * self.tol if any(m.problem.name == "nearest_points" for m in machines) else self.tol
+        tol = 0.5 * self.tol if problems[0].name == "nearest_points" else self.tol
         stop = Stop(tol=tol, max_iter=None if self.max_iter == -1 else self.max_iter, max_time=None)
         watched = context is not None or self.verbose
-        problems = [machine.problem for machine in machines]
-        quick = None if watched else solver.small_machines(gram, segments, problems, stop)
-        sizes = [problem.m for problem in problems]
+        quick = None if watched else solver.small_machines(gram, segments, problems, stop, many)
+        sizes = machines.sizes
         # Without `quick`, small machines spend their time in the interpreter, where threads only wait.
-        work = (sum(sizes) * _SMALL_STEPS if quick is not None else max(sizes) ** 2) * gram.cost
+        work = float(sizes.sum() * _SMALL_STEPS if quick is not None else sizes.max() ** 2) * gram.cost
         side_by_side = many and context is None and not callable(self.kernel) and work > _WORTH_A_TEAM
         if side_by_side:
             gram.threads = Threads(1)
         team_size = effective_n_jobs(self.n_jobs) if side_by_side else 1
-        deadline = None if self.max_time is None else time.perf_counter() + self.max_time
-        found: dict[int, Solution] = {}
         with ExitStack() as stack:
             stack.enter_context(gram.threads)
-            interrupt = stack.enter_context(watch_interrupt())
             table = self._live_table(stack)
 
             def run(k: int) -> None:
+                if limit.late:
+                    return
                 machine = machines[k]
                 warm = machine.warm
                 budget = gram.cache_bytes
-                late = interrupt.pulled or (deadline is not None and time.perf_counter() > deadline)
-                if quick is not None and not late:
-                    done = quick.solve(machine.problem, machine.samples, machine.segments, warm)
+                if quick is not None and not limit.over:
+                    try:
+                        done = quick.solve(machine.problem, machine.samples, machine.segments, warm)
+                    except Stopped:
+                        done = warm
                     if isinstance(done, Solution):
                         found[k] = done
                         return
@@ -252,22 +321,21 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
                     machine.problem,
                     rows,
                     warm=warm,
-                    stop=with_time_left(stop, deadline),
+                    stop=stop,
                     callback=self._callback(machine.name, table, context),
-                    interrupt=interrupt,
+                    interrupt=limit,
                 )
 
             # The largest machines first, so that the last ones to run are short.
-            largest_first = sorted(range(len(machines)), key=lambda k: -len(machines[k].samples))
+            largest_first = np.argsort(-sizes, kind="stable")
             if side_by_side:
                 team = stack.enter_context(Threads(self.n_jobs))
-                team.run(run, [(k,) for k in largest_first])
+                team.run(run, [(int(k),) for k in largest_first])
             else:
                 for k in range(len(machines)):
                     run(k)
         if context is not None:
             context.call_on_fit_task_end(estimator=self)
-        return [found[k] for k in range(len(machines))]
 
     def _live_table(self, stack: ExitStack) -> Any:
         if not self.verbose:

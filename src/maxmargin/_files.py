@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all."""
+"""Files that are written as a whole or not at all, and read as far as they go."""
 
 from __future__ import annotations
 
@@ -36,3 +36,15 @@ def writing(file: File) -> Iterator[IO[bytes]]:
     except BaseException:
         os.unlink(beside)
         raise
+
+
+def read_up_to(stream: IO[bytes], n: int, out: bytearray) -> bytearray:
+    """Append to `out` until it has n bytes or the file ends; memory grows with what is there, not with n."""
+    while len(out) < n:
+        part = stream.read(min(n - len(out), 1 << 20))
+        if not isinstance(part, bytes | bytearray | memoryview):
+            raise TypeError("file must be opened in binary mode, open(..., 'rb').")
+        if not part:
+            break
+        out += part
+    return out

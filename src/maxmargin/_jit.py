@@ -124,6 +124,18 @@ def _fence(ordering: str) -> Any:
 
 
 @intrinsic
+def raised(typingctx: Any, flag: Any) -> Any:
+    """Whether ``flag[0]`` is not zero, read from memory each time: another thread may set it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
+        value = builder.load_atomic(pointer, "monotonic", 8)
+        return builder.icmp_signed("!=", value, ir.IntType(64)(0))
+
+    return types.boolean(flag), codegen
+
+
+@intrinsic
 def take(typingctx: Any, counter: Any, amount: Any) -> Any:
     """``counter[0] += amount``, in one step for all threads; returns the value before."""
 

@@ -11,8 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from maxmargin._estimator import BaseSVM, Machine, _align
-from maxmargin.dual import Dual
+from maxmargin._estimator import BaseSVM, _align
 from maxmargin.solvers.base import Solution
 
 Floats = NDArray[np.float64]
@@ -35,12 +34,6 @@ class OneMachineSVC(ClassifierMixin, BaseSVM):
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
             )
         return X, kept, label, weight[kept]
-
-    def _solve_one(self, X: Any, order: Index, problem: Dual, start: Any) -> Solution:
-        """The solution of the problem on the rows `order`."""
-        machine = Machine("all", problem, np.arange(len(order)), np.zeros(1, np.intp), start)
-        kernel = self._kernel_for(X, np.sort(order))
-        return self._solve(X, kernel, order, np.array([0, len(order)]), [machine], double=False)[0]
 
     def _keep(self, X: Any, order: Index, label: Index, coef: Floats, u: Floats, solution: Solution) -> None:
         """Fitted attributes: `coef` has one column per row of `order`, `u` is what a warm start takes."""

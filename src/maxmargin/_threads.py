@@ -20,6 +20,8 @@ import joblib
 import threadpoolctl
 from threadpoolctl import ThreadpoolController
 
+from maxmargin._limits import Limit, current, under
+
 
 def _take_control() -> None:
     """From threadpoolctl 3.7 on only the first Python thread that set a limit is listened to."""
@@ -157,7 +159,8 @@ class Threads:
         # One queue for all, so that long calls do not leave a core idle. The calling thread takes its
         # share: one hand-over less.
         queue = iter(todo)
-        others = [self._pool.submit(_each, function, queue) for _ in range(min(self.n, len(todo)) - 1)]
+        limit, helpers = current(), min(self.n, len(todo)) - 1
+        others = [self._pool.submit(_under, limit, function, queue) for _ in range(helpers)]
         try:
             _each(function, queue)
         finally:
@@ -177,6 +180,11 @@ class Threads:
         parts = max(1, min(self.n, n // max(1, smallest)))
         cuts = [n * k // parts for k in range(parts + 1)]
         return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+
+def _under(limit: Limit, function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> None:
+    with under(limit):
+        _each(function, calls)
 
 
 def _each(function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
 from maxmargin._estimator import BaseSVM, with_callbacks
+from maxmargin._limits import Limit
 from maxmargin._one_machine import OneMachineSVC
 
 Floats = NDArray[np.float64]
@@ -144,6 +145,7 @@ class AllDistancesSVC(OneMachineSVC):
         self : object
             The fitted estimator.
         """
+        limit = Limit(self.max_time)
         X, kept, label, weight = self._labelled(X, y, sample_weight)
         by_class = np.argsort(label, kind="stable")
         order, label, weight = kept[by_class], label[by_class], weight[by_class]
@@ -156,7 +158,7 @@ class AllDistancesSVC(OneMachineSVC):
                 "of mu to be feasible in every fold."
             )
         problem = dual.all_distances(label, np.minimum(self.mu_ * weight, 1.0))
-        solution = self._solve_one(X, order, problem, self._start_from(order))
+        solution = self._solve_one(X, order, problem, self._start_from(order), limit)
         # The gradient of a sample of class r is K <w_r, x>.
         k = len(self.classes_)
         height = np.bincount(label, weights=solution.u * solution.gradient, minlength=k) / k

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
 from maxmargin._estimator import BaseSVM, with_callbacks
+from maxmargin._limits import Limit
 from maxmargin._one_machine import OneMachineSVC
 
 Floats = NDArray[np.float64]
@@ -121,10 +122,11 @@ class CrammerSingerSVC(OneMachineSVC):
         self : object
             The fitted estimator.
         """
+        limit = Limit(self.max_time)
         X, order, label, weight = self._labelled(X, y, sample_weight)
         k = len(self.classes_)
         problem = dual.crammer_singer(label, self.C * weight)
-        solution = self._solve_one(X, order, problem, self._start_from(order, k))
+        solution = self._solve_one(X, order, problem, self._start_from(order, k), limit)
         tau = solution.u.reshape(-1, k)
         self._keep(X, order, label, tau.T, tau, solution)
         return self

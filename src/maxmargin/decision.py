@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from maxmargin._columns import occurring, renumbered
+from maxmargin._limits import check
 from maxmargin._threads import Threads
 from maxmargin.kernels import Kernel, Points
 
@@ -60,6 +61,8 @@ def expand(
     ends = [int(c) for c in classes]
 
     def work(start: int) -> None:
+        if start:
+            check()
         stop = min(n, start + _ROWS)
         part = X[start:stop] if hasattr(X, "dtype") else _safe_indexing(X, slice(start, stop))
         A = kernel.prepare(part, dtype, like=vectors)
@@ -75,6 +78,8 @@ def expand(
                 np.matmul(tile[:, first:last], weights[first:last], out=out[c, start:stop])
                 continue
             for a in range(first, last, _COLUMNS):
+                if a > first:
+                    check()
                 e = min(last, a + _COLUMNS)
                 K = buffer[: len(rows) * (e - a)].reshape(len(rows), e - a)
                 kernel.fill(A, vectors, a, e, K, rows, first=a)

@@ -49,6 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._group import best_multiplier, fill_evenly, gain, quantile, shift_sum
 from maxmargin._lazy import lazy
+from maxmargin._limits import check
 from maxmargin._tube import tube_gap, twin_parts
 
 Array = NDArray[Any]
@@ -268,6 +269,7 @@ class Dual:
             self._add(g, self.signs, self.row[idx], self.signs[idx] * delta, gram)
         else:
             for c in np.unique(self.label[idx]):
+                check()
                 of = self.label[idx] == c
                 self._add(g, self.coupling[self.label, c], self.row[idx[of]], delta[of], gram)
         g[idx] += self.ridge[idx] * delta
@@ -392,7 +394,8 @@ class Dual:
 
     def square(self, u: Floats, g: Floats) -> float:
         """u'Qu, the squared norm of w in the (ridged) feature space."""
-        return float(u @ (g + self.p))
+        with np.errstate(over="ignore", invalid="ignore"):  # as for the objective
+            return float(u @ (g + self.p))
 
     def objective(self, u: Floats, g: Floats) -> float:
         """f(u)."""

@@ -11,6 +11,11 @@ their margin of 1 exactly while a row comes or goes. Then the other rows are loo
 become violators are learnt in turn. Where very many rows come at once, `Batch` solves first, and the exact
 steps follow.
 
+**All or nothing.** Margins are exact as far as float64 allows for the sizes of the kernel values
+(`maxmargin._exactness`). Where that may not be enough, with distant rows, the duality gap is computed from
+fresh sums. If it is too large, or a factor fails, the machine is trained anew; if that does not help, the
+change is refused with an error, and the machine is what it was before.
+
 Papers: G. Cauwenberghs, T. Poggio, "Incremental and Decremental Support Vector Machine Learning"; S. V. N.
 Vishwanathan, M. N. Murty, "SSVM: A Simple SVM Algorithm".
 
@@ -35,6 +40,8 @@ is :math:`y_k - v_k`. So after one matrix inversion each row costs a few product
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -43,21 +50,27 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import dual
+from maxmargin._exactness import InexactError, relative_gap, sizes
 from maxmargin._jit import compiled
 from maxmargin._threads import Threads
 from maxmargin.gram import Gram
 from maxmargin.kernels import Kernel
-from maxmargin.solvers.active_set import ActiveSet
+from maxmargin.solvers.active_set import ENDLESS, ActiveSet
+from maxmargin.solvers.base import Status
 from maxmargin.solvers.batch import Batch
 from maxmargin.solvers.state import Stop
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Violation of a margin that counts as none, and its part that grows with the multipliers.
+# Violation of a margin that counts as none, and its part that grows with the terms of the margin.
 _TOL, _ROUNDING = 1e-10, 1e-14
+# Uncertainty of a margin from which on the gap is computed; gaps that are warned of, and that are refused.
+_DOUBTFUL, _ROUGH, _WRONG = 1e-8, 1e-6, 1e-3
 # Violators that are learnt one by one; of more a solver makes fewer first.
 _FEW = 64
+# Pair steps per row after which the exact steps take over from the solver.
+_MOST_STEPS = 2000
 # Rows of a matrix that are computed at a time.
 _ROWS = 512
 # Attempts to change many rows of the leave-one-out problem at once before they change one by one.
@@ -101,18 +114,19 @@ class ExactMachine:
     @property
     def level(self) -> float:
         """The decision function is ``K u - level``."""
-        if self.active.size:
+        if self.active.size or self.u.any():
             return self.active.level
         sides = np.unique(self.y[self.held])
         return -float(sides[0]) if len(sides) == 1 else 0.0  # of one class: w = 0, b = its side
 
     def add(self, X: Any, y: Floats, ridge: Floats) -> None:
-        """Learn rows with the sides y = -1, +1."""
+        """Learn rows with the sides y = -1, +1; all of them or, with a `ValueError`, none."""
         self._begin_change()
-        new = self._append(X, y, ridge)
-        support = np.flatnonzero(self.u[: self.n])
-        self.g[new] += self._product(support, self.u[support], new)
-        self._settle()
+        with self._all_or_nothing("learnt"):
+            new = self._append(X, y, ridge)
+            support = np.flatnonzero(self.u[: self.n])
+            self.g[new] += self._product(support, self.u[support], new)
+            self._settle_for_sure()
 
     def rows(self) -> tuple[Any, Floats, Floats, Floats]:
         """What the machine can be made from again: the rows held, their sides, ridges and multipliers."""
@@ -137,7 +151,7 @@ class ExactMachine:
         new = twin._append(X, y, ridge)
         twin.u[new] = u
         twin._refresh()
-        twin._settle()
+        twin._settle_for_sure()
         self.__dict__.update(twin.__dict__)  # all or nothing: an interrupt leaves the rows waiting
 
     def _append(self, X: Any, y: Floats, ridge: Floats) -> Index:
@@ -147,6 +161,8 @@ class ExactMachine:
         self.y[new], self.ridge[new], self.alive[new] = y, ridge, True
         self.lo[new], self.hi[new] = np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)
         self.diag[new] = self.kernel.diag(self.kernel.prepare(self.X[new])) + ridge
+        if not np.isfinite(self.diag[new]).all():
+            raise InexactError("Kernel values overflow")
         if self._K is not None:
             for some in np.array_split(new, -(-len(new) // _ROWS)):
                 part = self.kernel.block(self.X[some], self.X[np.arange(self.n)])
@@ -155,17 +171,18 @@ class ExactMachine:
         return new
 
     def forget(self, rows: Index) -> None:
-        """Unlearn stored rows."""
+        """Unlearn stored rows; all of them or, with a `ValueError`, none."""
         self._begin_change()
-        if np.count_nonzero(self.u[rows]) > _FEW:  # a solver is quicker; it mends the sum
-            self.u[rows] = 0.0
-            self.active.size = 0
-            self._refresh()
-        for k in map(int, rows):
-            self._unlearn(k)
+        with self._all_or_nothing("forgotten"):
+            if np.count_nonzero(self.u[rows]) > _FEW:  # a solver is quicker; it mends the sum
+                self.u[rows] = 0.0
+                self.active.size = 0
+                self._refresh()
+            for k in map(int, rows):
+                self._unlearn(k)
+            self._settle_for_sure()
         if self.n > 64 and np.count_nonzero(self.alive) < self.n // 2:
             self._compact()
-        self._settle()
 
     def _unlearn(self, k: int) -> None:
         """Move the multiplier of a row to zero, with the margins of S kept; the row is no longer held."""
@@ -179,13 +196,88 @@ class ExactMachine:
         self.lo[k] = self.hi[k] = 0.0
         self.alive[k] = False
 
+    @contextmanager
+    def _all_or_nothing(self, what: str) -> Iterator[None]:
+        """Take back what was changed if it ends with an error."""
+        n, u, alive, level = self.n, self.u.copy(), self.alive.copy(), self.level
+        try:
+            yield
+        except Exception as error:
+            largest = float(np.max(np.abs(self.diag[: self.n]), initial=0.0))
+            self._take_back(n, u, alive, level)
+            if isinstance(error, InexactError | np.linalg.LinAlgError):
+                raise InexactError(
+                    f"The rows cannot be {what}, and nothing was changed: with kernel values up to "
+                    f"{largest:.2g} and this C the margins cannot be made exact in double precision"
+                ) from error
+            raise
+
+    def _take_back(self, n: int, u: Floats, alive: NDArray[np.bool_], level: float) -> None:
+        """The machine as it was with n stored rows, their multipliers u and this level."""
+        if sp.issparse(self.X):
+            self.X = self.X[:n]
+        self.n = n
+        self.u[:] = 0.0
+        self.u[:n] = u[:n]
+        self.alive[:] = False
+        self.alive[:n] = alive[:n]
+        held, positive = self.alive[:n], self.y[:n] > 0
+        self.lo[:n] = np.where(held & ~positive, -np.inf, 0.0)
+        self.hi[:n] = np.where(held & positive, np.inf, 0.0)
+        self._refresh()
+        self.active.size = 0
+        S = np.flatnonzero(self.u[:n])
+        try:
+            if len(S):
+                self._load(S)
+        except np.linalg.LinAlgError:
+            self.active.size = 0  # the next change begins by training anew
+        self.active.level = level
+        self._sound = True
+
+    def _settle_for_sure(self) -> None:
+        """Until every margin is right; trained anew if that fails, or is not good enough."""
+        try:
+            self._settle()
+            gap = self._gap_in_doubt()
+            if gap <= _ROUGH:
+                return
+        except (InexactError, np.linalg.LinAlgError):
+            pass
+        self.active.size = 0
+        self.u[:] = 0.0
+        self._solve()
+        self._settle()
+        gap = self._gap_in_doubt()
+        if not gap <= _WRONG:
+            raise InexactError
+        good = "" if gap <= _ROUGH else f", which leaves a relative gap of {gap:.1g}"
+        warnings.warn(
+            f"Rows far from the others made the margins inexact: the machine was trained anew{good}. Scale "
+            "the features, lower C, or leave out rows that are far from all others.",
+            RuntimeWarning,
+            stacklevel=6,
+        )
+
+    def _gap_in_doubt(self) -> float:
+        """The relative duality gap, from fresh sums, where rounding may have spoiled the margins; else 0."""
+        held = self.held
+        terms = sizes(self.diag[held], self.u[held])
+        if not np.isfinite(self.u).all():
+            return np.inf
+        if _ROUNDING * float(np.max(terms, initial=0.0)) <= _DOUBTFUL or not self.u.any():
+            return 0.0
+        support = np.flatnonzero(self.u[: self.n])
+        values = self._product(support, self.u[support], held)
+        return relative_gap(self.u[held], values, self.y[held], self.ridge[held], self.level, terms)
+
     def _begin_change(self) -> None:
         """What an interrupt left half done is solved for anew."""
         self._wake()
         if not self._sound:
             self.active.size = 0
             self._refresh()
-            self._settle()
+            self._settle_for_sure()
         self._sound = False
 
     # -- rows and kernel values ------------------------------------------------------------------------
@@ -274,21 +366,20 @@ class ExactMachine:
             if not self.active.size:
                 self._begin()
             self._relax()
-            excess = self._excess()
+            excess = self._excess() / self._tol
             c = int(np.argmax(excess))
-            if not excess[c] > self._tol:
+            if not excess[c] > 1.0:
                 self._sound = True
                 return
             base = self.u.copy()
             S = self.active.members
             signed = float(self.g[c]) - self.active.level
-            self.active.learn(c, self._block(S, np.array([c]))[:, 0], float(self.diag[c]), signed)
+            column = self._block(S, np.array([c]))[:, 0]
+            outcome, _, _ = self.active.learn(c, column, float(self.diag[c]), signed)
             self._update(base)
-        warnings.warn(
-            "The margins could not be made exact; scale the features or lower C.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+            if outcome == ENDLESS or not np.isfinite(signed):
+                raise InexactError
+        raise InexactError
 
     def _excess(self) -> Floats:
         """By how much each row outside S violates its margin."""
@@ -301,7 +392,7 @@ class ExactMachine:
         """Repair what rounding has done to the margins of S, with a new factor if the present one cannot."""
         for attempt in range(4):
             S = self.active.members
-            if not len(S) or np.ptp(self.g[S]) <= 0.1 * self._tol:
+            if not len(S) or self._common(S):
                 break
             if attempt == 1:
                 self._load(S.copy())
@@ -311,12 +402,19 @@ class ExactMachine:
             self.active.relax(self.g[self.active.members])
             self._update(base)
         if self.active.size:
-            g = self.g[self.active.members]
-            self.active.level = 0.5 * float(g.min() + g.max())
+            self._common(self.active.members)
+
+    def _common(self, S: Index) -> bool:
+        """Set the level to the gradient of S, as far as it has one; whether it does."""
+        g, tol = self.g[S], self._tol[S]
+        sure = g[tol <= 2.0 * tol.min()]  # those that rounding says most of
+        self.active.level = 0.5 * float(sure.min() + sure.max()) if len(sure) else np.nan
+        return bool((np.abs(g - self.active.level) <= 0.05 * tol).all())
 
     @property
-    def _tol(self) -> float:
-        return _TOL + _ROUNDING * float(np.abs(self.u[: self.n]).sum())
+    def _tol(self) -> Floats:
+        """For each row the violation of its margin that counts as none."""
+        return _TOL + _ROUNDING * sizes(self.diag[: self.n], self.u[: self.n])
 
     def _refresh(self) -> None:
         """The gradient from nothing: long sums of changes drift."""
@@ -331,7 +429,7 @@ class ExactMachine:
 
     def _begin(self) -> None:
         """S from the most violating pair."""
-        self.active.sigma = float(np.mean(np.abs(self.diag[self.held])))
+        self.active.sigma = self._typical()
         g = np.where(self.alive[: self.n], self.g[: self.n], np.nan)
         i = int(np.nanargmin(np.where(self.y[: self.n] > 0, g, np.nan)))
         j = int(np.nanargmax(np.where(self.y[: self.n] < 0, g, np.nan)))
@@ -350,12 +448,19 @@ class ExactMachine:
             gram = Gram(self._K[np.ix_(held, held)], Kernel("precomputed"), n_jobs=self.n_jobs)
         else:
             gram = Gram(self.X, self.kernel, index=held, n_jobs=self.n_jobs, cache_bytes=self.most_bytes)
-        solution = Batch().solve(problem, gram, warm=self.u[held], stop=Stop(1e-6))
+        stop = Stop(1e-6, max_iter=_MOST_STEPS * len(held))
+        solution = Batch().solve(problem, gram, warm=self.u[held], stop=stop)
+        if solution.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
         self.u[:] = 0.0
         self.u[held] = solution.u
         self._refresh()
-        self.active.sigma = float(np.mean(np.abs(self.diag[held])))
+        self.active.sigma = self._typical()
         self._load(held[np.flatnonzero(solution.u)])
+
+    def _typical(self) -> float:
+        """A kernel value to shift the matrix by, which few distant rows do not set."""
+        return float(np.median(np.abs(self.diag[self.held]))) or 1.0
 
     # -- leave one out ---------------------------------------------------------------------------------
 
@@ -386,11 +491,11 @@ class ExactMachine:
         sign = self.y[held[order]]
         where = np.empty(len(held), np.intp)
         where[order] = np.arange(len(held))
-        v = np.empty(len(out))
+        v, tol = np.empty(len(out)), float(np.median(self._tol[held]))
         left = np.zeros(len(out), np.bool_)
 
         def run(start: int, stop: int) -> None:
-            _leave_out(T, q, sign, len(S), where[out[start:stop]], self._tol, v[start:stop], left[start:stop])
+            _leave_out(T, q, sign, len(S), where[out[start:stop]], tol, v[start:stop], left[start:stop])
 
         with self.threads:
             self.threads.run(run, self.threads.split(len(out), 16))
@@ -428,13 +533,14 @@ class ExactMachine:
     def _without(self, k: int) -> float:
         """The same for one row: forget it, look, and put everything back."""
         saved = [self.u.copy(), self.g.copy(), self.lo[k], self.hi[k], self.active.copy()]
-        self._unlearn(k)
-        self._settle()
-        value = float(self.g[k] + self.y[k] - self.level)
-        self.u, self.g, self.lo[k], self.hi[k], self.active = saved
-        self.alive[k] = True
-        self._rebind()
-        return value
+        try:
+            self._unlearn(k)
+            self._settle()
+            return float(self.g[k] + self.y[k] - self.level)
+        finally:
+            self.u, self.g, self.lo[k], self.hi[k], self.active = saved
+            self.alive[k] = True
+            self._rebind()
 
 
 def _longer(old: NDArray[Any], *shape: int) -> NDArray[Any]:

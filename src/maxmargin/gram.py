@@ -23,6 +23,7 @@ from sklearn.utils import _safe_indexing
 from maxmargin import _jit
 from maxmargin._columns import compact
 from maxmargin._lazy import lazy
+from maxmargin._limits import slices
 from maxmargin._memory import LINE, aligned, recycled
 from maxmargin._threads import Threads
 from maxmargin.decision import expand
@@ -43,6 +44,8 @@ _WORTH_A_THREAD = 20_000_000
 _STREAM_ROWS = 256
 # Kernel values up to which float32 rows have the range for squares and products of them.
 _LARGEST_FLOAT32 = 1e12
+# Columns of a slice at least, which no tile is wider than.
+_SLICE_COLUMNS = 512
 # Values of a row from which on its alignment is worth some padding.
 _LONG = 1024
 
@@ -236,10 +239,20 @@ class Gram:
         tally.count(evals=len(rows) * (c1 - c0))
 
     def _spread(self, work: Callable[[int, int], None], n: int, cost: float) -> None:
-        """Run `work` on the ranges of ``range(n)``, in threads if ``n * cost`` is worth it."""
+        """Run `work` on the ranges of ``range(n)``, in threads if ``n * cost`` is worth it.
+
+        Where that takes long it is done in slices, see `maxmargin._limits`.
+        """
+        if callable(self.kernel.name):
+            work(0, n)
+            return
+
+        def sliced(a: int, b: int) -> None:
+            for s, e in slices(b - a, cost, _SLICE_COLUMNS):
+                work(a + s, a + e)
+
         smallest = int(_WORTH_A_THREAD / max(1.0, cost)) + 1
-        parts = [(0, n)] if callable(self.kernel.name) else self.threads.split(n, smallest)
-        self.threads.run(work, parts)
+        self.threads.run(sliced, self.threads.split(n, smallest))
 
     def count(self, evals: int = 0, calls: int = 0) -> None:
         """Add to the counters."""

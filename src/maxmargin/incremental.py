@@ -242,22 +242,21 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         if len(kept) < len(y):
             X, y, weight = X[kept], y[kept], weight[kept]
         if first:
-            plain = callable(self.kernel)
-            self.gamma_ = 0.0 if plain else _gamma(self.gamma, X, weight)
-            kernel = Kernel(self.kernel, gamma=self.gamma_, degree=self.degree, coef0=self.coef0)
-            self._machine = ExactMachine(
-                kernel,
+            gamma = 0.0 if callable(self.kernel) else _gamma(self.gamma, X, weight)
+            machine = ExactMachine(
+                Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0),
                 most_bytes=int(self.cache_size * 1e6),
                 factor_bytes=int(self.max_factor * 1e6),
                 n_jobs=self.n_jobs,
             )
-            self._sides = labels
-        elif len(labels) > len(self._sides):
-            self._sides = labels
+        else:
+            gamma, machine = self.__dict__["gamma_"], self.__dict__["_machine"]
         # The first label that was seen alone is negative until the other is known to be smaller.
-        self.classes_ = np.sort(self._sides)
-        side = np.where(y == self._sides[0], -1.0, 1.0)
-        self._machine.add(X, side, 1.0 / (2.0 * self.C * weight))
+        side = np.where(y == labels[0], -1.0, 1.0)
+        machine.add(X, side, 1.0 / (2.0 * self.C * weight))
+        # Only now: rows may have been refused.
+        self.gamma_, self._machine, self._sides = gamma, machine, labels
+        self.classes_ = np.sort(labels)
         self._publish()
         return self
 

@@ -28,6 +28,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from maxmargin._columns import occurring, renumbered
+from maxmargin._limits import check, slices
 from maxmargin.rounding import Rounding
 
 Array = NDArray[Any]
@@ -225,13 +226,17 @@ class Kernel:
             return np.diagonal(points.X).astype(np.float64)
         if callable(self.name):
             one = np.arange(points.n)[:, None]
-            return np.array([self._call(points.take(i), points.take(i))[0, 0] for i in one])
+            return np.array([self._own(points.take(i)) for i in one])
         with np.errstate(over="ignore", invalid="ignore"):  # `Gram` looks at the result
             square = _squared_norms(points.X)
             if self.name == "linear":
                 return square
             inner = self.gamma * square + self.coef0
             return np.asarray(inner**self.degree if self.name == "poly" else np.tanh(inner))
+
+    def _own(self, point: Points) -> float:
+        check()
+        return float(self._call(point, point)[0, 0])
 
     def block(self, X: Any, Z: Any) -> Array:
         """The matrix k(X, Z) in float64."""
@@ -246,9 +251,10 @@ class Kernel:
     def fill(self, A: Points, B: Points, c0: int, c1: int, out: Array, slots: Array, first: int = 0) -> None:
         """``out[slots, c0 - first : c1 - first] = k(A, B[c0:c1])``, tile by tile."""
         if callable(self.name):
-            whole = c0 == 0 and c1 == B.n
-            K = self._call(A, B if whole else B.take(np.arange(c0, c1)))
-            out[slots, c0 - first : c1 - first] = K
+            columns = B if c0 == 0 and c1 == B.n else B.take(np.arange(c0, c1))
+            for s, e in slices(A.n, columns.n * self.cost(B)):
+                rows = A if e - s == A.n else A.take(np.arange(s, e))
+                out[slots[s:e], c0 - first : c1 - first] = self._call(rows, columns)
             return
         if self.name == "precomputed":
             out[slots, c0 - first : c1 - first] = A.X[:, c0:c1]
@@ -279,7 +285,8 @@ class Kernel:
         panel = aligned((B.X.shape[1], _panel_width(B.X.shape[1])), B.X.dtype)
         left = (A.X.indptr, A.X.indices, A.X.data * slope, A.norm)
         right = (B.X.indptr, B.X.indices, B.X.data, B.norm)
-        _jit.rbf_rows_csr(*left, *right, panel, c0, c1, out, slots, first)
+        for s, e in slices(c1 - c0, B.X.shape[1] + A.X.nnz, panel.shape[1]):  # panels are filled anew
+            _jit.rbf_rows_csr(*left, *right, panel, c0 + s, c0 + e, out, slots, first)
 
     def _fill_distant(
         self, A: _Distant, B: _Distant, c0: int, c1: int, out: Array, slots: Array, first: int
@@ -354,6 +361,8 @@ class Kernel:
         step = _panel_width(d)
         panel = np.empty((d, step), dtype)
         for c in range(c0, c1, step):
+            if c > c0:
+                check()
             e = min(c1, c + step)
             P = panel if e - c == step else np.empty((d, e - c), dtype)
             if B.sparse:

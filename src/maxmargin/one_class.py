@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
-from maxmargin._estimator import BaseSVM, Machine, _align, check_finite, with_callbacks
+from maxmargin._estimator import BaseSVM, _align, check_finite, with_callbacks
+from maxmargin._limits import Limit
 
 Floats = NDArray[np.float64]
 
@@ -176,15 +177,12 @@ class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         self : object
             The fitted estimator.
         """
+        limit = Limit(self.max_time)
         X, _ = self._validate(X)
         weight = self._weights(X, sample_weight)
         order = np.flatnonzero(weight > 0)
         problem = dual.one_class(len(order), self.nu, weight[order])
-        machine = Machine(
-            "all", problem, np.arange(len(order)), np.zeros(1, np.intp), self._start_from(order)
-        )
-        segments = np.array([0, len(order)])
-        solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
+        solution = self._solve_one(X, order, problem, self._start_from(order), limit)
 
         used = np.flatnonzero(solution.u)
         self._keep_support(X, order[used])

@@ -12,7 +12,8 @@ from sklearn.base import OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 
 from maxmargin import dual
-from maxmargin._estimator import BaseSVM, Machine, _align, with_callbacks
+from maxmargin._estimator import BaseSVM, _align, with_callbacks
+from maxmargin._limits import Limit
 from maxmargin.one_class import OneClassScores
 
 
@@ -142,6 +143,7 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         self : object
             The fitted estimator.
         """
+        limit = Limit(self.max_time)
         X, _ = self._validate(X)
         weight = self._weights(X, sample_weight)
         order = np.flatnonzero(weight > 0)
@@ -150,11 +152,7 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         if not np.isfinite(ridge).all():
             raise ValueError("C, or C times the smallest positive sample weight, is too small a number.")
         problem = dual.one_class_l2(len(order), ridge)
-        machine = Machine(
-            "all", problem, np.arange(len(order)), np.zeros(1, np.intp), self._start_from(order)
-        )
-        segments = np.array([0, len(order)])
-        solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
+        solution = self._solve_one(X, order, problem, self._start_from(order), limit)
 
         used = np.flatnonzero(solution.u)
         self._keep_support(X, order[used])

@@ -16,7 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from maxmargin import dual, solvers
-from maxmargin._estimator import BaseSVM, Machine, _align, box, check_finite, rescaled, with_callbacks
+from maxmargin._estimator import BaseSVM, _align, box, check_finite, rescaled, with_callbacks
+from maxmargin._limits import Limit
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solution, Status
 
@@ -56,6 +57,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         self : object
             The fitted estimator.
         """
+        limit = Limit(self.max_time)
         X, y = self._validate(X, y)
         y = _targets(y)
         weight = self._weights(X, sample_weight)
@@ -66,9 +68,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
                 f"The solver {self.solver!r} cannot train {type(self).__name__}: use one of the solvers "
                 f"{', '.join(solvers.accepting(problem))}."
             )
-        own, segments = np.arange(len(order)), np.array([0, len(order)])
-        machine = Machine("all", problem, np.tile(own, 2), np.zeros(2, np.intp), self._warm(problem, order))
-        solution = self._solve(X, self._kernel_for(X, order), order, segments, [machine], double=False)[0]
+        solution = self._solve_one(X, order, problem, self._warm(problem, order), limit)
         self._assemble(X, order, solution)
         self._box = box(problem)
         both = solution.u.reshape(2, -1).T

@@ -21,7 +21,17 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual, solvers
-from maxmargin._estimator import BaseSVM, Machine, _align, box, check_finite, rescaled, with_callbacks
+from maxmargin._estimator import (
+    BaseSVM,
+    Machine,
+    Machines,
+    _align,
+    box,
+    check_finite,
+    rescaled,
+    with_callbacks,
+)
+from maxmargin._limits import Limit
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solution, Status
 
@@ -68,6 +78,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self : object
             The fitted estimator.
         """
+        limit = Limit(self.max_time)
         if self.probability not in ("deprecated", False):
             raise ValueError(
                 "probability=True is not supported: wrap the estimator as "
@@ -85,22 +96,21 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         by_class = np.argsort(label, kind="stable")
         order, label, weight = kept[by_class], label[by_class], weight[by_class]
         segments = np.searchsorted(label, np.arange(len(self.classes_) + 1))
+        self._check_classes(np.add.reduceat(weight, segments[:-1]))
         kernel = self._kernel_for(X, kept)
         pairs = list(combinations(range(len(self.classes_)), 2))
-        machines = [self._machine(pair, order, segments, weight) for pair in pairs]
+        machines = self._machines(pairs, order, segments, weight)
         solutions = self._solve(
-            X,
-            kernel,
-            order,
-            segments,
-            machines,
-            double=any(m.problem.self_scaled for m in machines),
+            X, kernel, order, segments, machines, limit, double=machines.typical[0].problem.self_scaled
         )
-        scaled = [_as_c_svc(m.problem, s) for m, s in zip(machines, solutions, strict=True)]
-        self._assemble(X, order, segments, pairs, scaled)
+        problems, scaled = {}, list(solutions)
+        for k, solution in enumerate(solutions):
+            if len(solution.u):  # else it was not begun: the pair keeps coefficients of zero
+                problems[k], scaled[k] = _as_c_svc(machines[k].problem, solution)
+        self._assemble(X, order, segments, pairs, problems, scaled)
         self._keep_start(order, pairs, machines, solutions)
-        self._report([solution for _, solution in scaled])
-        self._warn_of_intersecting_hulls(scaled)
+        self._report(scaled)
+        self._warn_of_intersecting_hulls([(problem, scaled[k]) for k, problem in problems.items()])
         return self
 
     @staticmethod
@@ -118,6 +128,23 @@ class BaseSVC(ClassifierMixin, BaseSVM):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    @abstractmethod
+    def _check_classes(self, size: Floats) -> None:
+        """Refuse parameters that do not suit every pair of classes with these sums of weights."""
+
+    def _machines(
+        self, pairs: list[tuple[int, int]], order: Index, segments: Index, weight: Floats
+    ) -> Machines:
+        """One machine per pair."""
+        a, b = np.array(pairs).T
+        counts = np.diff(segments)
+        total = np.add.reduceat(weight, segments[:-1])
+        return Machines(
+            counts[a] + counts[b],
+            lambda k: self._machine(pairs[k], order, segments, weight),
+            int(np.argmax(total[a] + total[b])),
+        )
 
     def _encode(self, y: Any, kept: Index) -> Index:
         y = column_or_1d(y, warn=True)
@@ -165,13 +192,15 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         order: Index,
         segments: Index,
         pairs: list[tuple[int, int]],
-        solved: list[tuple[Dual, Solution]],
+        problems: dict[int, Dual],
+        solutions: list[Solution],
     ) -> None:
         k = len(self.classes_)
         coef = np.zeros((k - 1, len(order)))
-        intercept = np.empty(len(pairs))
-        for p, ((a, b), (problem, solution)) in enumerate(zip(pairs, solved, strict=True)):
-            weights, intercept[p] = _hyperplane(problem, solution)
+        intercept = np.zeros(len(pairs))
+        for p, problem in problems.items():
+            a, b = pairs[p]
+            weights, intercept[p] = _hyperplane(problem, solutions[p])
             n_first = segments[a + 1] - segments[a]
             coef[b - 1, segments[a] : segments[a + 1]] = weights[:n_first]
             coef[a, segments[b] : segments[b + 1]] = weights[n_first:]
@@ -183,25 +212,29 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self._dense_coef = dual_coef
         self.dual_coef_ = _align(sp.csr_array(dual_coef)) if self._sparse else dual_coef
         self.intercept_ = intercept
-        self.n_iter_ = np.array([max(1, s.n_iter) for _, s in solved], dtype=np.int32)
-        self.dual_gap_ = np.array([s.gap for _, s in solved])
-        self.trace_ = [s.trace for _, s in solved]
+        self.n_iter_ = np.array([max(1, s.n_iter) for s in solutions], dtype=np.int32)
+        self.dual_gap_ = np.array([s.gap for s in solutions])
+        self.trace_ = [s.trace for s in solutions]
 
     def _keep_start(
         self,
         order: Index,
         pairs: list[tuple[int, int]],
-        machines: list[Machine],
+        machines: Machines,
         solutions: list[Solution],
     ) -> None:
         """What the next fit may start from."""
+        if not self.warm_start:
+            self._solved = None
+            return
+        begun = [(pairs[k], machines[k], s) for k, s in enumerate(solutions) if len(s.u)]
         self._solved = {
             "shape": self.shape_fit_,
-            "pairs": {  # by text: files such as those of skops have no other keys
-                str(pair): (m.problem.name, box(m.problem), order[m.samples], s.u)
-                for pair, m, s in zip(pairs, machines, solutions, strict=True)
+            # by text: files such as those of skops have no other keys
+            "pairs": {
+                str(pair): (m.problem.name, box(m.problem), order[m.samples], s.u) for pair, m, s in begun
             },
-        } if self.warm_start else None  # fmt: skip
+        }
 
     def _linear_coef(self) -> Any:
         if len(self.classes_) == 2:
@@ -480,6 +513,12 @@ class SVC(BaseSVC):
     def _sample_weight_of_class(self, label: Index) -> Floats:
         return np.asarray(self.class_weight_[label])
 
+    def _check_classes(self, size: Floats) -> None:
+        if self.loss == "squared_hinge" and np.isfinite(self.C) and not size.all():
+            raise ValueError(
+                "A class_weight of 0 is not possible with loss='squared_hinge': leave the class out instead."
+            )
+
     def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
         if np.isinf(self.C):
             return dual.nearest_points(y)
@@ -491,10 +530,6 @@ class SVC(BaseSVC):
                     f"loss='squared_hinge', or one of the solvers {', '.join(solvers.accepting(problem))}."
                 )
             return problem
-        if not weight.all():
-            raise ValueError(
-                "A class_weight of 0 is not possible with loss='squared_hinge': leave the class out instead."
-            )
         ridge = 0.5 / (self.C * weight)
         problem = dual.squared_c_svc(y, ridge)
         if not solvers.get(self.solver).accepts(problem):
@@ -595,11 +630,13 @@ class NuSVC(BaseSVC):
         return np.ones(len(label))
 
     def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
-        half = 0.5 * self.nu * weight.sum()
-        smaller = min(weight[y > 0].sum(), weight[y < 0].sum())
-        if half > smaller * (1 + 1e-12):
+        return dual.reduced_hulls(y, mu=weight / (0.5 * self.nu * weight.sum()))
+
+    def _check_classes(self, size: Floats) -> None:
+        # Of all pairs the smallest and the largest class differ most.
+        smallest, largest = float(size.min()), float(size.max())
+        if 0.5 * self.nu * (smallest + largest) > smallest * (1 + 1e-12):
             raise ValueError(
                 f"specified nu is infeasible: nu = {self.nu:g} exceeds "
-                f"{2 * smaller / weight.sum():g}, the largest value for the smallest class."
+                f"{2 * smallest / (smallest + largest):g}, the largest value for the smallest class."
             )
-        return dual.reduced_hulls(y, mu=weight / half)

@@ -218,3 +218,19 @@ def test_demo_writes_tables_and_pictures(run):
     for name in report["pictures"]:
         with open(name, "rb") as file:
             assert file.read(4) == b"\x89PNG"
+
+
+def test_a_file_with_a_huge_index_is_trained_on_and_predicted(run):
+    with open("wide.svm", "w") as file:
+        file.write("1 1:0.5 2000000000:1\n-1 3:1\n1 1:0.4 77:1\n-1 3:2\n")
+    assert run("train", "wide.svm", "wide.maxmargin", "--kernel", "linear").code == 0
+    assert run("predict", "wide.maxmargin", "wide.svm").out.split() == ["1", "-1", "1", "-1"]
+    got = run("train", "wide.svm", "--scale", "standard")
+    assert got.code == 2 and "--scale standard keeps numbers for each of the 2,000,000,000" in got.err
+    assert run("convert", "wide.svm", "wide.csv").code == 2
+
+
+def test_a_file_larger_than_the_limit_is_refused_in_one_line(run, monkeypatch):
+    monkeypatch.setenv("MAXMARGIN_DATA_MEMORY", "0.001")
+    got = run("train", "iris.csv")
+    assert got.code == 2 and got.err.count("\n") == 1 and "MAXMARGIN_DATA_MEMORY" in got.err

@@ -142,7 +142,12 @@ def test_dropped_columns_are_left_out():
         ("1 1:2 3:4\n", {"target": "y"}, "no named columns"),
         ("1,2\n", {"format": "xls"}, "Unknown format"),
         (b"PK\x03\x04garbage", {}, "not an NPZ file"),
-        (b"\xff\xfe\x00\x01" * 9, {}, "neither text in UTF-8"),
+        (b"a,b\n1,\xff\n", {}, r"neither text in UTF-8.*byte 6 "),
+        (b"a,b\n1,\x00\n", {}, "neither text in UTF-8.*null bytes"),
+        ("a,b\n1,2\n".encode("utf-16"), {}, "UTF-16.*save it as UTF-8"),
+        ("1 1:2\n".encode("utf-16-be"), {}, "neither text in UTF-8"),
+        ("a" * 9999 + ",b\n1,2\n", {"target": "c"}, "no target column 'c'. The columns are 'aaa.{60}"),
+        ("1 1:2 9223372036854775807:1\n", {}, "line 1: '9223372036854775807:1', the index is too large"),
     ],
 )  # fmt: skip
 def test_bad_data_give_an_error_that_says_what_is_wrong(text, options, message):

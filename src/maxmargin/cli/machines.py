@@ -13,12 +13,15 @@ import scipy.sparse as sp
 from maxmargin.cli.options import Scale
 from maxmargin.cli.output import BadInput, note, warn
 from maxmargin.data import DataError, Table, read
+from maxmargin.data.limits import Limit
 from maxmargin.data.table import TARGETS
 
 # A target with so many different numbers is rather a quantity than a class.
 _MANY_CLASSES = 50
 # A range of targets of so many tolerances is beyond what can be told apart from rounding.
 _MANY_TOLERANCES = 1e9
+# What a scaler takes for each feature while it is fitted.
+_SCALER_BYTES = 40
 
 # Name, class and what it is for.
 MACHINES: dict[str, tuple[str, str]] = {
@@ -99,6 +102,8 @@ def prepare(
 
     if scale is Scale.minmax and sp.issparse(X):
         raise BadInput("--scale minmax would fill a sparse matrix: use --scale maxabs")
+    if _SCALER_BYTES * X.shape[1] > Limit().bytes:
+        raise BadInput(f"--scale {scale} keeps numbers for each of the {X.shape[1]:,} features: leave it out")
     scaler = {
         Scale.standard: StandardScaler(with_mean=not sp.issparse(X)),
         Scale.minmax: MinMaxScaler(),

@@ -2,55 +2,70 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
+import warnings
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.data.table import DataError, Table, Wanted, as_labels
+from maxmargin.data.limits import Limit
+from maxmargin.data.table import DataError, Table, Wanted, as_labels, brief, first_repeated
 
 _CANNOT = re.compile(r"could not convert string '(.*)' to float64 at row (\d+), column (\d+)", re.DOTALL)
 _SHORT = re.compile(r"at row (\d+) with (\d+) columns")
+# Bytes that a column takes at most while a file is read, and a character of the longest line.
+_COLUMN, _CHARACTER = 400, 16
+# Values that are written at a time.
+_PART = 1 << 20
 
 
-def read(contents: bytes, where: str, wanted: Wanted) -> Table:
+def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     """Parse the text; every cell but those of the target must be a number."""
-    try:
-        text = contents.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{where} is neither text in UTF-8 nor Parquet or NPZ (byte {error.start} is not of a text)."
-        ) from error
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    first = text.lstrip("\n").split("\n", 1)[0]
+    _check_encoding(contents, where)
+    longest = max(map(len, io.BytesIO(contents)), default=0)
+    limit.check(longest * _CHARACTER, "the longest line", where)
+    lines = enumerate(_lines(contents))
+    at, first = next(((k, line.rstrip("\n")) for k, line in lines if line != "\n"), (0, ""))
     delimiter = next((d for d in ",;\t" if d in first), None)
-    cells = _cells(first, delimiter)
+    limit.check((first.count(delimiter or " ") + 1) * _COLUMN, "the names of the columns", where)
+    cells = _cells(first, delimiter, where)
     named = not all(_is_number(cell) or not cell.strip() for cell in cells)
     names = [c.strip() for c in cells] if named else [str(k) for k in range(len(cells))]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{where}: two columns are called {twice!r}; give every column a name of its own.")
+    twice = first_repeated(names)
+    if twice is not None:
+        raise DataError(
+            f"{where}: two columns are called {brief(twice)}; give every column a name of its own."
+        )
     places, target, guessed = wanted.split(names, where)
+    n_rows = contents.count(b"\n") + contents.count(b"\r") - contents.count(b"\r\n") + 1
+    limit.check(n_rows * len(places) * 8, "the table", where)
     options: dict[str, Any] = {
         "delimiter": delimiter,
         "quotechar": '"',
         "comments": None,
-        "skiprows": int(named) + len(text) - len(text.lstrip("\n")),
+        "skiprows": at + int(named),
         "ndmin": 2,
     }
-    X = _numbers(text, places, names, where, options)
+    if named and all(line == "\n" for _, line in lines):  # names and nothing else
+        return Table(np.empty((0, len(places))), None, names)
+    X = _numbers(contents, places, names, where, options)
     y = None
     if target is not None:
-        labels = _load(text, [target], str, where, options)[:, 0]
-        empty = np.flatnonzero(np.char.strip(labels) == "")
+        if n_rows * longest * 4 > limit.bytes:
+            width = _longest_cell(contents, target, delimiter, where)
+            limit.check(n_rows * width * 4, f"the labels, of up to {width:,} characters,", where)
+        labels = np.char.strip(_load(contents, [target], str, where, options)[:, 0])
+        empty = np.flatnonzero(labels == "")
         if len(empty):
             raise DataError(
-                f"{where}: row {empty[0] + 1} has no value in the target column {names[target]!r}."
+                f"{where}: row {empty[0] + 1} has no value in the target column {brief(names[target])}."
             )
-        y = as_labels(np.char.strip(labels))
+        y = as_labels(labels)
     return Table(
         X,
         y,
@@ -62,48 +77,85 @@ def read(contents: bytes, where: str, wanted: Wanted) -> Table:
 
 def write(table: Table, out: BinaryIO) -> None:
     """With names in the first line; the target comes last."""
-    d = table.X.shape[1]
+    n, d = table.X.shape
+    Limit().check(d * _COLUMN, f"the names of {d:,} columns", "CSV")
     names = list(table.names or (f"x{k}" for k in range(d)))
     text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names if table.y is None else [*names, table.target or "target"])
-    for start in range(0, table.X.shape[0], 4096):
-        part = table.X[start : start + 4096]
+    step = max(1, _PART // max(1, d))
+    for start in range(0, n, step):
+        part = table.X[start : start + step]
         values = (part.toarray() if sp.issparse(part) else part).tolist()
         if table.y is not None:
-            for row, label in zip(values, table.y[start : start + 4096].tolist(), strict=True):
+            for row, label in zip(values, table.y[start : start + step].tolist(), strict=True):
                 row.append(label)
         writer.writerows(values)
     text.detach()
 
 
-def _numbers(text: str, places: list[int], names: list[str], where: str, options: dict[str, Any]) -> Any:
+def _lines(contents: bytes) -> Iterator[str]:
+    """The lines of the text, each with one line end of the same kind; nothing is copied as a whole."""
+    return io.TextIOWrapper(io.BytesIO(contents), encoding="utf-8", newline=None)
+
+
+def _check_encoding(contents: bytes, where: str) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    step = 1 << 20
+    for start in range(0, len(contents), step):
+        pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(contents[start : start + step], final=start + step >= len(contents))
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{where} is neither text in UTF-8 nor Parquet or NPZ (byte {start - pending + error.start} "
+                "is not of a text)."
+            ) from error
+
+
+def _longest_cell(contents: bytes, place: int, delimiter: str | None, where: str) -> int:
+    """The length of the longest cell of a column."""
+    longest = 0
     try:
-        return _load(text, places, np.float64, where, options)
+        for line in (
+            _lines(contents) if delimiter is None else csv.reader(_lines(contents), delimiter=delimiter)
+        ):
+            cells = line.split() if isinstance(line, str) else line
+            longest = max(longest, len(cells[place]) if place < len(cells) else 0)
+    except csv.Error as error:
+        raise DataError(f"{where} cannot be read as CSV: {error}.") from error
+    return longest
+
+
+def _numbers(
+    contents: bytes, places: list[int], names: list[str], where: str, options: dict[str, Any]
+) -> Any:
+    try:
+        return _load(contents, places, np.float64, where, options)
     except ValueError as error:
         if isinstance(error, DataError):
             raise
         found = _CANNOT.search(str(error))
         if found is None:
-            raise DataError(f"{where} cannot be read as CSV: {error}.") from error
+            raise DataError(f"{where} cannot be read as CSV: {str(error).rstrip('.')}.") from error
         cell, row, column = found[1], int(found[2]) + 1, int(found[3]) - 1  # NumPy counts so
         name = names[column] if column < len(names) else str(column)
         if not cell.strip():
-            what = f"row {row}, column {name!r} is empty: fill in missing values or leave the column out"
+            what = f"row {row}, column {brief(name)} is empty: fill in missing values or leave the column out"
         else:
             what = (
-                f"row {row}, column {name!r} holds {cell!r}, not a number: encode text as numbers or leave "
-                "the column out"
+                f"row {row}, column {brief(name)} holds {brief(cell)}, not a number: encode text as numbers "
+                "or leave the column out"
             )
-        raise DataError(f"{where}: {what} (--drop {name}).") from error
+        raise DataError(f"{where}: {what} (--drop {brief(name)[1:-1]}).") from error
 
 
-def _load(text: str, places: list[int], dtype: Any, where: str, options: dict[str, Any]) -> Any:
+def _load(contents: bytes, places: list[int], dtype: Any, where: str, options: dict[str, Any]) -> Any:
     try:
-        with np.errstate(all="ignore"):
-            if text.count("\n", 0, len(text.rstrip("\n"))) < options["skiprows"]:
-                return np.empty((0, len(places)), dtype)  # names and nothing else
-            return np.loadtxt(io.StringIO(text), dtype=dtype, usecols=places, **options)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"(loadtxt: input|Input line \d+) contained no data")
+            found = np.loadtxt(_lines(contents), dtype=dtype, usecols=places, **options)
+        return found if found.size else np.empty((0, len(places)), dtype)
     except ValueError as error:
         short = _SHORT.search(str(error))
         if short is None:
@@ -113,10 +165,13 @@ def _load(text: str, places: list[int], dtype: Any, where: str, options: dict[st
         ) from error
 
 
-def _cells(line: str, delimiter: str | None) -> list[str]:
+def _cells(line: str, delimiter: str | None, where: str) -> list[str]:
     if delimiter is None:
         return line.split()
-    return next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise DataError(f"{where} cannot be read as CSV: {error}.") from error
 
 
 def _is_number(cell: str) -> bool:

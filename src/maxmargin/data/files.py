@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
+import io
 import lzma
 import os
 import re
@@ -13,8 +15,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from maxmargin._files import writing
+from maxmargin._files import read_up_to, writing
 from maxmargin.data import csv, npz, parquet, svmlight
+from maxmargin.data.limits import Limit
 from maxmargin.data.table import DataError, Table, Wanted
 
 FORMATS = ("svmlight", "csv", "parquet", "npz")
@@ -28,7 +31,7 @@ _SUFFIXES = {
     ".pq": "parquet",
     ".npz": "npz",
 }
-_READ: dict[str, Callable[[bytes, str, Wanted], Table]] = {
+_READ: dict[str, Callable[[bytes, str, Wanted, Limit], Table]] = {
     "svmlight": svmlight.read,
     "csv": csv.read,
     "parquet": parquet.read,
@@ -41,9 +44,9 @@ _WRITE: dict[str, Callable[[Table, Any], None]] = {
     "npz": npz.write,
 }
 _COMPRESSED: tuple[tuple[bytes, str, Any], ...] = (
-    (b"\x1f\x8b", "gzip", gzip.decompress),
-    (b"BZh", "bzip2", bz2.decompress),
-    (b"\xfd7zXZ\x00", "xz", lzma.decompress),
+    (b"\x1f\x8b", "gzip", gzip.open),
+    (b"BZh", "bzip2", bz2.open),
+    (b"\xfd7zXZ\x00", "xz", lzma.open),
 )
 _PAIR = re.compile(rb"^\s*\S+(\s+qid:\d+)?(\s+\d+:\S+)+\s*(#.*)?$")
 
@@ -56,6 +59,7 @@ def read(
     features: Sequence[str] | None = None,
     width: int | None = None,
     drop: Sequence[str] = (),
+    memory: float | None = None,
 ) -> Table:
     """Read a data file; compressed ones (gzip, bzip2, xz) too.
 
@@ -74,6 +78,10 @@ def read(
         The number of features that are expected: with just as many columns there is no target.
     drop : sequence of str
         Columns to leave out.
+    memory : float, optional
+        Megabytes that the unpacked file may take, and that the table may take; reading takes about three
+        times as much. By default the environment variable MAXMARGIN_DATA_MEMORY, otherwise a quarter of the
+        memory of the machine.
 
     Returns
     -------
@@ -83,15 +91,22 @@ def read(
     Raises
     ------
     DataError
-        If the file is missing, damaged or does not hold what was asked for.
+        If the file is missing, damaged, too large or does not hold what was asked for.
     """
-    contents, where = _contents(source)
     if format is not None and format not in FORMATS:
         raise DataError(f"Unknown format {format!r}: use one of {', '.join(FORMATS)}.")
-    if not contents.strip():
-        raise DataError(f"{where} is empty.")
-    kind = format or sniff(contents)
-    table = _READ[kind](contents, where, Wanted(target, features, width, tuple(drop)))
+    limit = Limit(memory)
+    where = _name(source)
+    try:
+        contents = _unpacked(_contents(source, where, limit), where, limit)
+        if not contents or contents.isspace():
+            raise DataError(f"{where} is empty.")
+        kind = format or sniff(contents)
+        if kind in ("svmlight", "csv"):
+            contents = _text(contents, where)
+        table = _READ[kind](contents, where, Wanted(target, features, width, tuple(drop)), limit)
+    except MemoryError as error:
+        raise DataError(f"{where} does not fit into the memory.") from error
     if not table.X.shape[0]:
         raise DataError(f"{where} has no rows of data.")
     return table
@@ -130,29 +145,66 @@ def sniff(contents: bytes) -> str:
         return "parquet"
     if contents.startswith(b"PK"):
         return "npz"
-    lines = contents[:20_000].splitlines()[:50]
+    start = contents[:20_000].removeprefix(codecs.BOM_UTF8)
+    if len(contents) > 20_000:  # what was cut off in the middle says nothing
+        start = start.rsplit(None, 1)[0]
+    lines = start.splitlines()[:50]
     lines = [line for line in lines if line.strip() and not line.lstrip().startswith(b"#")]
     return "svmlight" if any(_PAIR.match(line) for line in lines) else "csv"
 
 
-def _contents(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
-    """All bytes, and what to call them in messages."""
+def _name(source: str | os.PathLike[str] | BinaryIO) -> str:
+    """What to call the source in messages."""
     if hasattr(source, "read"):
-        contents, where = source.read(), str(getattr(source, "name", "the data"))
-    elif os.fspath(source) == "-":
-        contents, where = sys.stdin.buffer.read(), "standard input"
-    else:
-        where = os.fspath(source)
-        try:
-            contents = Path(source).read_bytes()
-        except FileNotFoundError as error:
-            raise DataError(f"There is no file {where}.") from error
-        except OSError as error:
-            raise DataError(f"{where} cannot be read: {error.strerror or error}.") from error
-    for magic, name, unpack in _COMPRESSED:
+        return str(getattr(source, "name", "the data"))
+    return "standard input" if os.fspath(source) == "-" else os.fspath(source)
+
+
+def _contents(source: str | os.PathLike[str] | BinaryIO, where: str, limit: Limit) -> bytes:
+    """All bytes of a source."""
+    if hasattr(source, "read"):
+        return _limited(source, where, limit)
+    if where == "standard input":
+        return _limited(sys.stdin.buffer, where, limit)
+    try:
+        with open(source, "rb") as stream:
+            return _limited(stream, where, limit)
+    except FileNotFoundError as error:
+        raise DataError(f"There is no file {where}.") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{where} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def _unpacked(contents: bytes, where: str, limit: Limit) -> bytes:
+    """The contents of a compressed file; others as they are."""
+    for magic, name, opened in _COMPRESSED:
         if contents.startswith(magic):
             try:
-                return unpack(contents), where
+                with opened(io.BytesIO(contents)) as stream:
+                    return _limited(stream, where, limit)
             except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+                if isinstance(error, DataError):
+                    raise
                 raise DataError(f"{where}: the {name} data are damaged ({error}).") from error
-    return contents, where
+    return contents
+
+
+def _limited(stream: Any, where: str, limit: Limit) -> bytes:
+    """What a stream holds, read as far as it may go."""
+    contents = read_up_to(stream, limit.bytes + 1, bytearray())
+    if len(contents) > limit.bytes:
+        limit.refuse("its contents are larger", where)
+    return bytes(contents)
+
+
+def _text(contents: bytes, where: str) -> bytes:
+    """Text in UTF-8 without the mark that some programs put before it."""
+    if contents.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError(f"{where} is text in UTF-16 or UTF-32: save it as UTF-8.")
+    if contents.startswith(b"\x93NUMPY"):
+        raise DataError(f"{where} is a single NumPy array: write X and y into one file with numpy.savez.")
+    if b"\0" in contents[:4096]:
+        raise DataError(f"{where} is neither text in UTF-8 nor Parquet or NPZ (it has null bytes).")
+    return contents.removeprefix(codecs.BOM_UTF8)

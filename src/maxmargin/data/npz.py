@@ -3,49 +3,51 @@
 from __future__ import annotations
 
 import io
+import lzma
+import math
+import tokenize
 import zipfile
 import zlib
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.lib import format as npy
 
-from maxmargin.data.table import DataError, Table, Wanted
+from maxmargin._files import read_up_to
+from maxmargin.data.limits import Limit
+from maxmargin.data.table import DataError, Table, Wanted, brief, first_repeated, quoted
 
 _X, _Y = ("X", "X_train", "data", "x"), ("y", "y_train", "target", "labels")
-_DAMAGED = (
-    OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError,
-)  # fmt: skip
 _PARTS = ("data", "indices", "indptr", "shape")
+# What the standard library and NumPy raise on archives and headers that are damaged.
+_DAMAGED = (
+    OSError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, SyntaxError, RecursionError,
+    NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError,
+)  # fmt: skip
+# Bytes that the archive's list takes for each of its arrays.
+_ENTRY = 1000
 
 
-def read(contents: bytes, where: str, wanted: Wanted) -> Table:
+def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     """Never unpickles anything."""
-    try:
-        with np.load(io.BytesIO(contents), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as e:
-        raise DataError(f"{where} is not an NPZ file of plain arrays: {e}.") from e
+    arrays = _Archive(contents, where, limit)
     X = _matrix(arrays, where)
     key = wanted.target if wanted.target not in (None, "") else next((k for k in _Y if k in arrays), None)
     if key is not None and key not in arrays:
-        raise DataError(f"{where}: there is no array {key!r} for the target; there are {_listed(arrays)}.")
-    y = None if key is None or wanted.target == "" else arrays[str(key)].ravel()
+        raise DataError(
+            f"{where}: there is no array {brief(str(key))} for the target; there are {arrays.listed()}."
+        )
+    y = (
+        None
+        if key is None or wanted.target == ""
+        else arrays.get(str(key), "iufbU", "numbers or text").ravel()
+    )
     if y is not None and len(y) != X.shape[0]:
         raise DataError(f"{where}: X has {X.shape[0]} rows and {key} has {len(y)} values.")
-    names = [str(n) for n in arrays["names"].ravel()] if "names" in arrays else None
+    names = [str(n) for n in arrays.get("names", "U", "text").ravel()] if "names" in arrays else None
     if names is not None and len(names) != X.shape[1]:
         raise DataError(f"{where}: {len(names)} names for {X.shape[1]} features.")
-    if y is not None and y.dtype.kind not in "iufbU":
-        raise DataError(f"{where}: the target {key!r} is of the type {y.dtype}; numbers or text are needed.")
     return Table(X, y, names, None if y is None else str(key))
 
 
@@ -64,26 +66,97 @@ def write(table: Table, out: BinaryIO) -> None:
     np.savez_compressed(out, **arrays)
 
 
-def _matrix(arrays: dict[str, Any], where: str) -> Any:
-    prefix = next((p for p in ("X_", "X_train_", "") if all(p + part in arrays for part in _PARTS)), None)
-    try:
-        if prefix is not None:
-            data, indices, indptr, shape = (arrays[prefix + part] for part in _PARTS)
-            X = sp.csr_array((data.astype(np.float64), indices, indptr), shape=tuple(int(s) for s in shape))
-            X.check_format(full_check=True)
-            return X
-        key = next((k for k in _X if k in arrays), None)
-        if key is None:
-            raise DataError(f"{where}: there is no array 'X'; there are {_listed(arrays)}.")
-        X = arrays[key]
-        if X.ndim != 2:
-            raise DataError(f"{where}: {key} must have two dimensions, rows and features; it has {X.ndim}.")
-        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    except (ValueError, TypeError, IndexError) as error:
-        if isinstance(error, DataError):
+class _Archive:
+    """The arrays of a file, of which only those that are asked for are read, within a limit for all."""
+
+    def __init__(self, contents: bytes, where: str, limit: Limit) -> None:
+        self.where, self.limit, self.used = where, limit, 0
+        limit.check(contents.count(b"PK\x01\x02") * _ENTRY, "the list of arrays", where)
+        try:
+            self.zip = zipfile.ZipFile(io.BytesIO(contents))
+            names = self.zip.namelist()
+        except _DAMAGED as error:
+            self._refuse(error)
+        twice = first_repeated(names)
+        if twice is not None:
+            raise DataError(f"{where}: the archive has two arrays {brief(twice)}: write it again.")
+        self.members = {name.removesuffix(".npy"): name for name in names}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.members
+
+    def listed(self) -> str:
+        """Names for a message."""
+        return quoted(list(self.members)) or "none"
+
+    def get(self, name: str, kinds: str, what: str) -> Any:
+        """An array, whose type must be of one of the `kinds` of NumPy."""
+        info = self.zip.getinfo(self.members[name])
+        if info.flag_bits & 1:
+            raise DataError(f"{self.where}: the array {brief(name)} is encrypted: write the archive without.")
+        try:
+            with self.zip.open(info) as stream:
+                shape, fortran, dtype = self._header(stream)
+                if dtype.kind not in kinds or dtype.hasobject or dtype.shape:
+                    raise DataError(
+                        f"{self.where}: the array {brief(name)} is of the type {brief(str(dtype))[1:-1]}; "
+                        f"plain arrays of {what} are needed."
+                    )
+                size = math.prod(shape) * dtype.itemsize
+                # Numbers become float64.
+                self.used += max(size, math.prod(shape) * 8)
+                self.limit.check(self.used, f"the array {brief(name)} of shape {shape}", self.where)
+                data = read_up_to(stream, size, bytearray())
+            if len(data) < size:
+                raise DataError(f"{self.where} is damaged: the array {brief(name)} ends too early.")
+            array = np.frombuffer(data, dtype, count=math.prod(shape)) if size else np.empty(shape, dtype)
+            return array.reshape(shape, order="F" if fortran else "C")
+        except DataError:
             raise
-        raise DataError(f"{where}: the features are not a matrix of numbers ({error}).") from error
+        except _DAMAGED as error:
+            self._refuse(error)
+
+    @staticmethod
+    def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+        version = npy.read_magic(stream)
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read_header(stream)
+        if any(size < 0 for size in shape):
+            raise ValueError("an array has a negative size")
+        return shape, fortran, dtype
+
+    def _refuse(self, error: BaseException) -> NoReturn:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(f"{self.where} is not an NPZ file of plain arrays: {reason[:200]}.") from error
 
 
-def _listed(arrays: dict[str, Any]) -> str:
-    return ", ".join(repr(name) for name in arrays) or "none"
+def _matrix(arrays: _Archive, where: str) -> Any:
+    prefix = next((p for p in ("X_", "X_train_", "") if all(p + part in arrays for part in _PARTS)), None)
+    if prefix is not None:
+        return _sparse(arrays, prefix, where)
+    key = next((k for k in _X if k in arrays), None)
+    if key is None:
+        raise DataError(f"{where}: there is no array 'X'; there are {arrays.listed()}.")
+    X = arrays.get(key, "iufb", "numbers")
+    if X.ndim != 2:
+        raise DataError(f"{where}: {key} must have two dimensions, rows and features; it has {X.ndim}.")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _sparse(arrays: _Archive, prefix: str, where: str) -> Any:
+    layout = b"csr"
+    if not prefix and "format" in arrays:  # of scipy.sparse.save_npz
+        layout = np.ravel(arrays.get("format", "SU", "text")).astype("S")[:1].tobytes()
+        if layout not in (b"csr", b"csc"):
+            raise DataError(f"{where}: a sparse matrix must be stored as csr or csc, it is {layout!r}.")
+    data = arrays.get(prefix + "data", "iufb", "numbers").astype(np.float64)
+    rest = [arrays.get(prefix + part, "iu", "whole numbers") for part in _PARTS[1:]]
+    try:
+        indices, indptr = (part.astype(np.int64, casting="same_kind") for part in rest[:2])
+        shape = tuple(int(size) for size in rest[2])
+        X = (sp.csr_array if layout == b"csr" else sp.csc_array)((data, indices, indptr), shape=shape)
+        X.check_format(full_check=True)
+        return X.tocsr()
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{where}: the features are not a matrix of numbers ({reason}).") from error

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.data.table import DataError, Table, Wanted, as_labels
+from maxmargin.data.limits import Limit
+from maxmargin.data.table import DataError, Table, Wanted, as_labels, brief, first_repeated
+
+# Bytes that a column takes in the file's schema.
+_COLUMN = 1000
 
 
 def _pyarrow() -> Any:
@@ -22,38 +26,42 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def read(contents: bytes, where: str, wanted: Wanted) -> Table:
+def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     """All features must be numbers without missing values."""
     pa = _pyarrow()
+    damaged = (pa.ArrowException, OSError, ValueError, TypeError, LookupError)
     try:
-        table = pa.parquet.read_table(io.BytesIO(contents))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{where} is not a Parquet file: {str(error).splitlines()[0]}") from error
-    names = [n for n in map(str, table.column_names) if not n.startswith("__index_level_")]
-    if len(set(names)) < len(names):
-        raise DataError(f"{where}: two columns have the same name.")
+        file = pa.parquet.ParquetFile(io.BytesIO(contents))
+        schema, n = file.schema_arrow, file.metadata.num_rows
+    except damaged as error:
+        _refuse(error, where)
+    names = [name for name in map(str, schema.names) if not name.startswith("__index_level_")]
+    if first_repeated(names) is not None:
+        raise DataError(f"{where}: two columns are called {brief(first_repeated(names) or '')}.")
     places, target, guessed = wanted.split(names, where)
+    for place in places:
+        _check_number(pa, schema.field(names[place]).type, names[place], where)
+    # A text that is repeated takes little room in the file: only indices are expanded, see `_labels`.
+    limit.check(n * 8 * (len(places) + 2), "the table", where)
+    chosen = [names[place] for place in places] + ([] if target is None else [names[target]])
+    texts = [] if target is None else [names[target]]
+    try:
+        table = pa.parquet.read_table(io.BytesIO(contents), columns=chosen, read_dictionary=texts)
+    except damaged as error:
+        _refuse(error, where)
     X = np.empty((table.num_rows, len(places)))
     for k, place in enumerate(places):
-        X[:, k] = _numbers(pa, table.column(names[place]), names[place], where)
-    y = None
-    if target is not None:
-        column = table.column(names[target])
-        if column.null_count:
-            raise DataError(
-                f"{where}: the target column {names[target]!r} has {column.null_count} empty cells."
-            )
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        y = column.to_numpy()
-        if y.dtype == object:
-            y = as_labels(y.astype(str))
+        X[:, k] = _numbers(table.column(names[place]), names[place], where)
+    y = None if target is None else _labels(pa, table.column(names[target]), names[target], where, limit)
     return Table(X, y, [names[k] for k in places], names[target] if target is not None else None, guessed)
 
 
 def write(table: Table, out: BinaryIO) -> None:
     """One column per feature; the target comes last."""
     pa = _pyarrow()
+    limit = Limit()
+    limit.check(8 * table.X.shape[0] * table.X.shape[1], "the table without its sparsity", "Parquet")
+    limit.check(_COLUMN * table.X.shape[1], f"the names of {table.X.shape[1]:,} columns", "Parquet")
     X = table.X.toarray() if sp.issparse(table.X) else table.X
     names = list(table.names or (f"x{k}" for k in range(X.shape[1])))
     columns = [pa.array(np.ascontiguousarray(X[:, k])) for k in range(X.shape[1])]
@@ -63,16 +71,55 @@ def write(table: Table, out: BinaryIO) -> None:
     pa.parquet.write_table(pa.table(columns, names=names), out)
 
 
-def _numbers(pa: Any, column: Any, name: str, where: str) -> Any:
+def _is_number(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _check_number(pa: Any, kind: Any, name: str, where: str) -> None:
+    if not _is_number(pa, kind):
+        raise DataError(
+            f"{where}: column {brief(name)} is of the type {brief(str(kind))[1:-1]}, not a number: encode it "
+            f"as numbers or leave it out (--drop {brief(name)[1:-1]})."
+        )
+
+
+def _numbers(column: Any, name: str, where: str) -> Any:
     if column.null_count:
         raise DataError(
-            f"{where}: column {name!r} has {column.null_count} empty cells: fill them in or leave the column "
-            f"out (--drop {name})."
-        )
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise DataError(
-            f"{where}: column {name!r} is of the type {kind}, not a number: encode it as numbers or leave it "
-            f"out (--drop {name})."
+            f"{where}: column {brief(name)} has {column.null_count} empty cells: fill them in or leave the "
+            f"column out (--drop {brief(name)[1:-1]})."
         )
     return column.to_numpy().astype(np.float64)
+
+
+def _labels(pa: Any, column: Any, name: str, where: str, limit: Limit) -> Any:
+    """A target column as numbers or text."""
+    if column.null_count:
+        raise DataError(f"{where}: the target column {brief(name)} has {column.null_count} empty cells.")
+    if pa.types.is_dictionary(column.type):
+        found = column.unify_dictionaries().combine_chunks()
+        found = found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+        used, places = np.unique(found.indices.to_numpy(), return_inverse=True)
+        values = _texts(found.dictionary.take(pa.array(used)), limit, where)
+        limit.check(len(places) * values.dtype.itemsize, "the target", where)
+        return as_labels(values)[places]
+    if (
+        pa.types.is_integer(column.type)
+        or pa.types.is_floating(column.type)
+        or pa.types.is_boolean(column.type)
+    ):
+        return column.to_numpy()
+    return as_labels(_texts(column, limit, where))
+
+
+def _texts(column: Any, limit: Limit, where: str) -> Any:
+    """Values of any type as text."""
+    limit.check(column.nbytes + 100 * len(column), "the target", where)
+    texts = [str(value) for value in column.to_pylist()]
+    limit.check(len(texts) * 4 * max(map(len, texts), default=1), "the target", where)
+    return np.array(texts, dtype=str)
+
+
+def _refuse(error: BaseException, where: str) -> NoReturn:
+    reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
+    raise DataError(f"{where} is not a Parquet file: {reason[:200]}") from error

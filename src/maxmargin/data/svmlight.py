@@ -9,27 +9,37 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from maxmargin.data.table import DataError, Table, Wanted
+from maxmargin.data.limits import Limit
+from maxmargin.data.table import DataError, Table, Wanted, brief
 
-# Share of values that are not zero from which a matrix is better dense, and its largest size then.
-_DENSE, _MOST_VALUES = 1 / 3, 1 << 28
+# Share of values that are not zero from which a matrix is better dense.
+_DENSE = 1 / 3
+# Bytes that an entry, a row and a character of the longest line take at most while they are read.
+_ENTRY, _ROW, _CHARACTER = 16, 24, 32
+# The largest index: what fits an array's shape.
+_LARGEST = 2**62
 
 
-def read(contents: bytes, where: str, wanted: Wanted) -> Table:
+def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     """Indices start at 1 as LIBSVM has them; a file in which 0 occurs starts there."""
     if wanted.target not in (None, "") or wanted.drop:
         raise DataError(f"{where}: a file in SVMlight format has no named columns; the label comes first.")
+    longest = max(map(len, io.BytesIO(contents)), default=0)
+    size = contents.count(b":") * _ENTRY + contents.count(b"\n") * _ROW + longest * _CHARACTER
+    limit.check(size, "the table", where)
     try:
         X, y = load_svmlight_file(io.BytesIO(contents))
-    except (ValueError, OverflowError, MemoryError) as error:
+        if not 0 < X.shape[1] <= _LARGEST:
+            raise OverflowError("an index is too large")
+    except (ValueError, OverflowError, IndexError) as error:
         raise DataError(f"{where} is not in SVMlight format: {_reason(contents, error)}.") from error
     whole = np.asarray(y, dtype=np.int64) if np.isfinite(y).all() and np.abs(y).max(initial=0) < 2**53 else y
     y = whole if np.array_equal(whole, y) else y
     X = sp.csr_array(X)
     if wanted.width is not None and X.shape[1] < wanted.width:  # the last features are zero in all rows
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], wanted.width))
-    size = X.shape[0] * X.shape[1]
-    if X.nnz > _DENSE * size and size <= _MOST_VALUES:
+    values = X.shape[0] * X.shape[1]
+    if X.nnz > _DENSE * values and 8 * values <= limit.bytes:
         return Table(X.toarray(), y, target="label")
     return Table(X, y, target="label")
 
@@ -44,7 +54,7 @@ def write(table: Table, out: BinaryIO) -> None:
 
 def _reason(contents: bytes, error: BaseException) -> Any:
     """The first line that is not right."""
-    for number, line in enumerate(contents.splitlines(), 1):
+    for number, line in enumerate(io.BytesIO(contents), 1):
         parts = line.split(b"#", 1)[0].split()
         last = -1
         for part in parts[1:]:
@@ -56,15 +66,15 @@ def _reason(contents: bytes, error: BaseException) -> Any:
                 place = int(index)
             except ValueError:
                 place = -2
-            if not colon or place <= last:
-                problem = (
-                    "indices must ascend" if colon and 0 <= place <= last else "index:value was expected"
-                )
-                return f"line {number}: {part.decode(errors='replace')!r}, {problem}"
+            if not colon or not last < place < _LARGEST:
+                problem = "index:value was expected"
+                if colon and place >= 0:
+                    problem = "indices must ascend" if place <= last else "the index is too large"
+                return f"line {number}: {brief(part.decode(errors='replace'))}, {problem}"
             last = place
         if parts:
             try:
                 float(parts[0])
             except ValueError:
-                return f"line {number}: the label {parts[0].decode(errors='replace')!r} is not a number"
+                return f"line {number}: the label {brief(parts[0].decode(errors='replace'))} is not a number"
     return str(error).rstrip(".")

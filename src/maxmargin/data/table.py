@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 # A column of one of these names is the target unless another is named.
 TARGETS = ("target", "label", "class", "y")
+# Characters of a text that a message shows, and names among which a similar one is looked for.
+_LONGEST, _MOST_NEAR = 60, 1000
 
 
 class DataError(ValueError):
@@ -62,21 +64,23 @@ class Wanted:
         if self.target not in (None, ""):
             target: int | None = find(self.target, names, where, "target column")
             if target in left_out:
-                raise DataError(f"{where}: the target column {names[target or 0]!r} is also to be dropped.")
+                raise DataError(
+                    f"{where}: the target column {brief(names[target or 0])} is also to be dropped."
+                )
             guessed = False
         else:
             rest = [k for k in range(len(names)) if k not in left_out]
             target = None if self.target == "" else self._guess(names, rest)
             guessed = target is not None
         if self.features is not None:
-            missing = [name for name in self.features if name not in names]
+            place = {name: k for k, name in enumerate(names)}
+            missing = [name for name in self.features if name not in place]
             if missing:
                 raise DataError(
                     f"{where}: no column {quoted(missing)}, which the model was trained with; there are "
                     f"{quoted(names)}."
                 )
-            places = [names.index(name) for name in self.features]
-            return places, target, guessed
+            return [place[name] for name in self.features], target, guessed
         places = [k for k in range(len(names)) if k != target and k not in left_out]
         if not places:
             raise DataError(f"{where}: no column is left for the features; there are {quoted(names)}.")
@@ -84,7 +88,8 @@ class Wanted:
 
     def _guess(self, names: list[str], rest: list[int]) -> int | None:
         if self.features is not None:  # what a model does not need may be the target, if it is one column
-            rest = [k for k in rest if names[k] not in self.features]
+            known = set(self.features)
+            rest = [k for k in rest if names[k] not in known]
             return rest[0] if len(rest) == 1 else None
         if self.width is not None and len(rest) == self.width:
             return None
@@ -97,17 +102,32 @@ def find(column: str | int | None, names: list[str], where: str, what: str) -> i
     text = str(column)
     if text in names:
         return names.index(text)
-    if text.lstrip("-").isdecimal() and -len(names) <= int(text) < len(names):
+    if len(text) < 20 and text.lstrip("-").isdecimal() and -len(names) <= int(text) < len(names):
         return int(text) % len(names)
-    near = difflib.get_close_matches(text, names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise DataError(f"{where}: there is no {what} {text!r}.{hint} The columns are {quoted(names)}.")
+    near = difflib.get_close_matches(text, names[:_MOST_NEAR], n=1)
+    hint = f" Did you mean {brief(near[0])}?" if near else ""
+    raise DataError(f"{where}: there is no {what} {brief(text)}.{hint} The columns are {quoted(names)}.")
 
 
 def quoted(names: Sequence[str], most: int = 12) -> str:
     """Names for a message, not too many of them."""
-    shown = ", ".join(repr(name) for name in names[:most])
+    shown = ", ".join(map(brief, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def brief(text: str) -> str:
+    """A text in quotes for a message, not too much of it."""
+    return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
+
+
+def first_repeated(names: Sequence[str]) -> str | None:
+    """A name that occurs twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def as_labels(text: NDArray[Any]) -> NDArray[Any]:

@@ -217,7 +217,7 @@ class SVMSearchCV(GridSearchCV):
         pending = deque(c for c in chains if any((k, node) not in found for k in c.folds for node in c.nodes))
         self.interrupted_ = False
         with ExitStack() as stack:
-            interrupt = stack.enter_context(watch_interrupt())
+            interrupt = stack.enter_context(watch_interrupt(owner="maxmargin.model_selection"))
             # Chains are what runs side by side: BLAS with threads of its own would only get in their way.
             stack.enter_context(threadpool_limits(1, user_api="blas"))
             bar = stack.enter_context(_Bar(self.progress, task, chains, found))
@@ -233,6 +233,8 @@ class SVMSearchCV(GridSearchCV):
                         if interrupt.pulled:
                             break
                 except KeyboardInterrupt:
+                    if interrupt.abandoned:
+                        raise
                     interrupt.pulled = True
                 except Exception as error:
                     # A worker was lost: what it had not answered is asked again.

@@ -43,15 +43,3 @@ def reading(file: File) -> Iterator[tuple[IO[bytes], int | None]]:
         return
     with open(file, "rb") as stream:
         yield stream, os.fstat(stream.fileno()).st_size
-
-
-def read_up_to(stream: IO[bytes], n: int, out: bytearray) -> bytearray:
-    """Append to `out` until it has n bytes or the file ends; memory grows with what is there, not with n."""
-    while len(out) < n:
-        part = stream.read(min(n - len(out), 1 << 20))
-        if not isinstance(part, bytes | bytearray | memoryview):
-            raise TypeError("file must be opened in binary mode, open(..., 'rb').")
-        if not part:
-            break
-        out += part
-    return out

@@ -28,7 +28,8 @@ from typing import IO, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.persistence.files import ModelFileError, read_up_to
+from maxmargin._files import read_up_to
+from maxmargin.persistence.files import ModelFileError
 
 Array = NDArray[Any]
 

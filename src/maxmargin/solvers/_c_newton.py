@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin._jit import REORDER, add_rows, compiled, fmax, fmin
+from maxmargin._jit import REORDER, add_rows, compiled, fmax, fmin, raised
 from maxmargin.solvers._c_steps import BIG
 
 
@@ -36,7 +36,7 @@ def _solve_rows(R, size, X, start, count):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _factor(A, ridge):  # type: ignore[no-untyped-def]
+def _factor(A, ridge, flag):  # type: ignore[no-untyped-def]
     """Cholesky factor of A with a ridge, raised until there is one; the ridge, or -1. A is changed."""
     m = len(A)
     diagonal, mean = np.empty(m), 0.0
@@ -45,6 +45,8 @@ def _factor(A, ridge):  # type: ignore[no-untyped-def]
         mean += abs(diagonal[i]) / m
     R = A
     for _ in range(14):
+        if raised(flag):
+            break
         for i in range(m):
             A[i, i] = diagonal[i] + ridge * mean
         try:
@@ -56,14 +58,14 @@ def _factor(A, ridge):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def _direction(R, size, g, below, above, d, small):  # type: ignore[no-untyped-def]
+def _direction(R, size, g, below, above, d, small, flag):  # type: ignore[no-untyped-def]
     r"""The minimum d in the box, with sum zero, of the quadratic with gradient g and matrix A = R R'.
 
     With :math:`w = A^{-1}g` and :math:`v = A^{-1}e` the step is :math:`\lambda v - w`. It is taken as far as
     the first bound; that variable is fixed there and taken out of the inverse, which is kept in product form:
     :math:`A^{-1} - \sum_p c_p c_p^\top`. Columns of the inverse are solved for some at a time, for those
     variables that are going to meet their bounds next. One at a time, for what lies beyond its bound in the
-    first step need not do so in the last. It ends early where a pivot gets too `small`.
+    first step need not do so in the last. It ends early where a pivot gets too `small` or the flag is raised.
     """
     batch, most = 16, min(size, 512)
     w, v, p, reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
@@ -80,6 +82,8 @@ def _direction(R, size, g, below, above, d, small):  # type: ignore[no-untyped-d
     parts = np.empty((most, size), R.dtype)
     known = 0
     for removed in range(size - 1):
+        if raised(flag):
+            break
         sum_w, sum_v, total = 0.0, 0.0, 0.0
         for i in range(size):
             # Rounding leaves something of those that were taken out, and with equal rows much: they do not
@@ -199,7 +203,7 @@ def _is_balanced(d):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def newton(K, u, g, lo, hi, kink, middle, members, scale, ridge):  # type: ignore[no-untyped-def]
+def newton(K, u, g, lo, hi, kink, middle, members, scale, ridge, flag):  # type: ignore[no-untyped-def]
     """A Newton step on some variables; returns whether there was one, and the ridge.
 
     With a kink at zero a variable stays on its side of it; one at zero goes to the side to which `middle`,
@@ -217,10 +221,10 @@ def newton(K, u, g, lo, hi, kink, middle, members, scale, ridge):  # type: ignor
         gradient[i] = g[k] + (kink if rising else -kink)
         below[i] = (0.0 if kink > 0 and rising else lo[k]) - u[k]
         above[i] = (0.0 if kink > 0 and not rising else hi[k]) - u[k]
-    R, found = _factor(A, ridge)
+    R, found = _factor(A, ridge, flag)
     if found < 0:
         return False, ridge
-    _direction(R, size, gradient, below, above, d, (1e-6 if K.itemsize == 4 else 1e-12) / scale)
+    _direction(R, size, gradient, below, above, d, (1e-6 if K.itemsize == 4 else 1e-12) / scale, flag)
     _restore_sum(d, below, above)
     length = _lowest(A, gradient, d) if _is_balanced(d) else 0.0
     if length == 0:

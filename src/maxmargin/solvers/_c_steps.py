@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin._jit import INDEX_BITS, REORDER, compiled, fmax, index_in, with_index
+from maxmargin._jit import INDEX_BITS, REORDER, compiled, fmax, index_in, raised, with_index
 
 # A gradient that nothing exceeds.
 BIG = 1e30
@@ -23,7 +23,7 @@ def _fetch(K, slots, block, valid, size, i):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=REORDER)
 def pair_steps(  # type: ignore[no-untyped-def]
-    K, slots, Q, valid, diag, size, u, lo, hi, g, kink, tol, max_steps, up, down, tau
+    K, slots, Q, valid, diag, size, u, lo, hi, g, kink, tol, max_steps, up, down, tau, flag
 ):
     """Second-order SMO on Q[:size, :size], changing u; returns the number of steps.
 
@@ -45,7 +45,7 @@ def pair_steps(  # type: ignore[no-untyped-def]
             low = up[t]
             i = t
     steps = 0
-    while steps < max_steps and high - low >= tol:
+    while steps < max_steps and high - low >= tol and not raised(flag):
         if not valid[i]:
             _fetch(K, slots, Q, valid, size, i)
         row_i = Q[i]

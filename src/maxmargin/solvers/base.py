@@ -10,14 +10,16 @@ import enum
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._limits import Limit, Stopped, current, under
 from maxmargin.dual import Dual
-from maxmargin.solvers.interrupt import Interrupt, watch_interrupt
+from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.state import State, Stop
 
@@ -124,11 +126,12 @@ class Solver(ABC):
         """Improve ``state.u`` for a while, update ``state.g`` and ``state.n_iter``."""
 
     def small_machines(
-        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop
+        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop, many: bool = False
     ) -> Any:
         """A quicker way to solve small problems over segments of `gram`, or None.
 
-        See `maxmargin.solvers.small.SmallMachines`.
+        `problems` are all of them or, if there are `many`, some that the others can be judged by. See
+        `maxmargin.solvers.small.SmallMachines`.
         """
         return None
 
@@ -157,7 +160,7 @@ class Solver(ABC):
         warm: ArrayLike | None = None,
         stop: Stop | None = None,
         callback: Callback | None = None,
-        interrupt: Interrupt | None = None,
+        interrupt: Limit | None = None,
     ) -> Solution:
         """Minimise the dual `problem` over the kernel rows of `gram`.
 
@@ -173,14 +176,16 @@ class Solver(ABC):
             When to stop.
         callback : callable, optional
             Called with a `Record` at each checkpoint; a true answer ends the run.
-        interrupt : Interrupt, optional
-            A switch shared by several runs; by default Ctrl-C during this run only.
+        interrupt : Limit, optional
+            A deadline and a switch shared by several runs, which somebody else watches; by default the
+            ``max_time`` of `stop` and Ctrl-C during this run only, see `maxmargin.solvers.interrupt`.
 
         Returns
         -------
         Solution
             With a status; budgets, Ctrl-C and stalls end the run but lose nothing.
         """
+        began = time.perf_counter()
         stop = stop or Stop()
         if not self.accepts(problem):
             from maxmargin.solvers import accepting
@@ -189,10 +194,15 @@ class Solver(ABC):
                 f"{type(self).__name__} cannot take the problem {problem.name!r}; these solvers "
                 f"can: {', '.join(accepting(problem))}."
             )
-        if interrupt is None:
-            with gram.threads, watch_interrupt() as interrupt:
-                return self._run(problem, gram, warm, stop, callback, interrupt)
-        return self._run(problem, gram, warm, stop, callback, interrupt)
+        with ExitStack() as stack:
+            if interrupt is None:
+                stack.enter_context(gram.threads)
+                limit = stack.enter_context(watch_interrupt(Limit(stop.max_time)))
+                stack.enter_context(limit)
+            else:
+                limit = interrupt
+                stack.enter_context(under(limit))
+            return self._run(problem, gram, warm, stop, callback, _Run(gram, limit, began))
 
     def _run(
         self,
@@ -201,77 +211,39 @@ class Solver(ABC):
         warm: ArrayLike | None,
         stop: Stop,
         callback: Callback | None,
-        interrupt: Interrupt,
+        run: _Run,
     ) -> Solution:
-        began = time.perf_counter()
-        evals, calls = gram.n_evals, gram.n_calls
         u, memory = self.start(problem, warm)
-        state = State(problem, gram, u, problem.gradient(u, gram), stop, memory=memory)
+        try:
+            g = problem.gradient(u, gram)
+        except Stopped:
+            if warm is not None:  # without it the start may be a point of which the gradient is known
+                return self._run(problem, gram, None, Stop(), None, run)
+            return not_begun(u, problem.ridge * u - problem.p, run.limit, problem.n_groups)
+        state = State(problem, gram, u, g, stop, memory=memory)
         state.left = stop.iterations(problem.m)
         try:
-            return self._loop(state, callback, interrupt, began, (evals, calls))
+            return self._loop(state, callback, run)
         except BaseException:
             self.abandon(state)
             raise
 
-    def _loop(
-        self,
-        state: State,
-        callback: Callback | None,
-        interrupt: Interrupt,
-        began: float,
-        counted: tuple[int, int],
-    ) -> Solution:
-        problem, stop = state.problem, state.stop
-        evals, calls = counted
-        self.begin(state)
+    def _loop(self, state: State, callback: Callback | None, run: _Run) -> Solution:
+        problem = state.problem
         precision = Precision(state)
-        bounded = _Bounded(state)
         trace = _Trace()
-        asked = False  # by a callback, to end
-        while True:
-            state.least, state.most = problem.extremes(state.u, state.g)
-            scale = problem.tolerance_scale(state.u, state.g)
-            worst = float(np.max(state.most - state.least))
-            violation = worst * scale if worst > 0 else 0.0
-            record = Record(
-                n_iter=state.n_iter,
-                seconds=time.perf_counter() - began,
-                violation=violation,
-                objective=state.objective(),
-                n_support=int(np.count_nonzero(state.u)),
-                n_kernel_evals=state.gram.n_evals - evals,
-                n_kernel_calls=state.gram.n_calls - calls,
-            )
-            with_noise = violation
-            if np.any(state.noise):
-                with_noise = problem.violation(state.u, state.g, state.noise)
-            state.target = (state.tol - (with_noise - violation)) / scale
-            reached = self._reached(state, scale, with_noise)
-            ending = asked or interrupt.pulled or self._used_up(state, record) is not None
-            if (reached or ending or state.stuck) and self.settle(state):
-                state.stuck = False
-                continue  # look again, with nothing put off
-            status = self._status(state, record, scale, precision, reached)
-            if bounded.fell(record.objective):
-                status, violation, record = Status.STALLED, bounded.violation, bounded.record
-            else:
-                bounded.keep(record, violation)
-            if callback is not None and not asked:
-                asked = bool(callback(record))
-            if status is None and (asked or interrupt.pulled):
-                if self.settle(state):
-                    continue
-                status = Status.INTERRUPTED
-            trace.add(record)
-            if status is not None:
-                break
-            if precision.replaced:
-                precision.replaced = False
-                state.least, state.most = problem.extremes(state.u, state.g)
-                self.begin(state)
-            state.left = stop.iterations(problem.m) - state.n_iter
-            self.advance(state)
+        begun = False
+        try:
+            if run.limit.over:
+                raise Stopped
+            self.begin(state)
+            begun = True
+            status = self._advance_to_the_end(state, precision, trace, callback, run)
+        except Stopped:  # in the middle of something: u and g need not belong together
+            self.abandon(state)
+            state.go_back()
+            trace.end(self._look(state, run)[0])
+            status = ended(run.limit)
         status = _finalised(state, status, precision)
         return Solution(
             u=state.u,
@@ -281,14 +253,75 @@ class Solver(ABC):
             violation=problem.violation(state.u, state.g, state.noise),
             objective=problem.objective(state.u, state.g),
             n_iter=state.n_iter,
-            n_kernel_calls=state.gram.n_calls - calls,
-            n_kernel_evals=state.gram.n_evals - evals,
-            seconds=time.perf_counter() - began,
+            n_kernel_calls=run.calls(state.gram),
+            n_kernel_evals=run.evals(state.gram),
+            seconds=run.seconds,
             trace=trace.records(),
             gradient=state.g,
             noise=state.noise,
-            details=self.details(state),
+            details=self.details(state) if begun else {},
         )
+
+    def _advance_to_the_end(
+        self, state: State, precision: Precision, trace: _Trace, callback: Callback | None, run: _Run
+    ) -> Status:
+        """How it ended."""
+        problem, stop, limit = state.problem, state.stop, run.limit
+        unbounded = not (np.isfinite(problem.lo).all() and np.isfinite(problem.hi).all())
+        asked = False  # by a callback, to end
+        while True:
+            record, scale = self._look(state, run)
+            if unbounded and not record.objective > _BOTTOM:
+                # With an indefinite kernel there may be no minimum.
+                state.go_back()
+                trace.add(self._look(state, run)[0])
+                return Status.STALLED
+            with_noise = record.violation
+            if np.any(state.noise):
+                with_noise = problem.violation(state.u, state.g, state.noise)
+            state.target = (state.tol - (with_noise - record.violation)) / scale
+            reached = self._reached(state, scale, with_noise)
+            ending = asked or limit.over or self._used_up(state, record) is not None
+            if (reached or ending or state.stuck) and self.settle(state):
+                state.stuck = False
+                continue  # look again, with nothing put off
+            state.keep()
+            status = self._status(state, record, scale, precision, reached)
+            if callback is not None and not asked:
+                asked = bool(callback(record))
+            if status is None and (asked or limit.over):
+                if self.settle(state):
+                    continue
+                status = Status.INTERRUPTED if asked else ended(run.limit)
+            trace.add(record)
+            if status is not None:
+                return status
+            if precision.replaced:
+                precision.replaced = False
+                state.least, state.most = problem.extremes(state.u, state.g)
+                self.begin(state)
+            state.left = stop.iterations(problem.m) - state.n_iter
+            self.advance(state)
+            # What did not move may have had no time to.
+            state.stuck = state.stuck and not limit.over
+
+    @staticmethod
+    def _look(state: State, run: _Run) -> tuple[Record, float]:
+        """A record of the state, and the scale of its violation; sets the extremes."""
+        problem = state.problem
+        state.least, state.most = problem.extremes(state.u, state.g)
+        scale = problem.tolerance_scale(state.u, state.g)
+        worst = float(np.max(state.most - state.least))
+        record = Record(
+            n_iter=state.n_iter,
+            seconds=run.seconds,
+            violation=worst * scale if worst > 0 else 0.0,
+            objective=state.objective(),
+            n_support=int(np.count_nonzero(state.u)),
+            n_kernel_evals=run.evals(state.gram),
+            n_kernel_calls=run.calls(state.gram),
+        )
+        return record, scale
 
     def _status(
         self, state: State, record: Record, scale: float, precision: Precision, reached: bool
@@ -336,6 +369,24 @@ class Solver(ABC):
         return False
 
 
+class _Run:
+    """What one run is counted from, and when it has to end."""
+
+    def __init__(self, gram: Any, limit: Limit, began: float) -> None:
+        self.limit, self._began = limit, began
+        self._evals, self._calls = gram.n_evals, gram.n_calls
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+    def evals(self, gram: Any) -> int:
+        return int(gram.n_evals - self._evals)
+
+    def calls(self, gram: Any) -> int:
+        return int(gram.n_calls - self._calls)
+
+
 def _worse_than_nothing(state: State) -> bool:
     """Whether u = 0 is feasible and has a lower objective."""
     problem = state.problem
@@ -353,10 +404,10 @@ def _finalised(state: State, status: Status, precision: Precision) -> Status:
         state.g = problem.gradient(state.u, state.gram)
         status = Status.STALLED if overflow else status
     if status is not Status.SOLVED:
-        precision.measure(quickly=status in (Status.MAX_TIME, Status.INTERRUPTED))
+        _allow_for_rounding(state, precision, quickly=status in (Status.MAX_TIME, Status.INTERRUPTED))
     snapped = problem.snap(state.u)
     moved = np.flatnonzero(snapped != state.u)
-    if len(moved):
+    if len(moved) and not current().late:
         g = state.g.copy()
         problem.update(g, moved, (snapped - state.u)[moved], state.gram)
         if status is not Status.SOLVED or problem.violation(snapped, g, state.noise) <= state.stop.tol:
@@ -365,30 +416,44 @@ def _finalised(state: State, status: Status, precision: Precision) -> Status:
         # No engine may do this; if one does, its point is not passed on.
         state.u = problem.repair(state.u)
         state.g = problem.gradient(state.u, state.gram)
-        precision.measure(quickly=False)
+        _allow_for_rounding(state, precision, quickly=True)
         return Status.STALLED if status is Status.SOLVED else status
     return status
 
 
-class _Bounded:
-    """Keeps the last point of an unbounded box: with an indefinite kernel there may be no minimum."""
+def _allow_for_rounding(state: State, precision: Precision, quickly: bool) -> None:
+    """Measure the error of the gradient of a run that ends without its tolerance."""
+    try:
+        precision.measure(quickly)
+    except Stopped:  # no time to measure it: what it is at most
+        bound = state.problem.rounding(state.u, np.arange(state.problem.m), state.gram)
+        state.noise = np.maximum(bound, state.noise)
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._open = not (np.isfinite(state.problem.lo).all() and np.isfinite(state.problem.hi).all())
-        self.violation = np.inf
 
-    def keep(self, record: Record, violation: float) -> None:
-        if self._open:
-            self.record, self.violation = record, violation
-            self._u, self._g = self._state.u.copy(), self._state.g.copy()
+def ended(limit: Limit) -> Status:
+    """The status of what a limit has ended."""
+    return Status.INTERRUPTED if limit.pulled else Status.MAX_TIME
 
-    def fell(self, objective: float) -> bool:
-        """Whether the objective has fallen to where no minimum can be; the last point is put back."""
-        if not self._open or objective > _BOTTOM:
-            return False
-        self._state.u, self._state.g = self._u, self._g
-        return True
+
+def not_begun(u: Floats, g: Floats, limit: Limit, n_groups: int = 0) -> Solution:
+    """A feasible point, for a run whose time was up before the gradient of its start was known.
+
+    `g` is what is known of it: the gradient without the kernel. So nothing bounds the gap.
+    """
+    return Solution(
+        u=u,
+        offset=np.zeros(n_groups),
+        status=ended(limit),
+        gap=np.inf,
+        violation=np.inf,
+        objective=np.inf,
+        n_iter=0,
+        n_kernel_calls=0,
+        n_kernel_evals=0,
+        seconds=0.0,
+        trace=(),
+        gradient=g,
+    )
 
 
 class _Trace:
@@ -408,14 +473,12 @@ class _Trace:
         self._count += 1
         self._last = record
 
+    def end(self, record: Record) -> None:
+        """The last record of a run that was stopped; one of the same iteration may be there already."""
+        if self._last is None or self._last.n_iter != record.n_iter:
+            self.add(record)
+
     def records(self) -> tuple[Record, ...]:
         if self._last is not None and self._kept[-1] is not self._last:
             return (*self._kept, self._last)
         return tuple(self._kept)
-
-
-def with_time_left(stop: Stop, deadline: float | None) -> Stop:
-    """The same rule with what is left of a common time budget."""
-    if deadline is None:
-        return stop
-    return replace(stop, max_time=max(0.0, deadline - time.perf_counter()))

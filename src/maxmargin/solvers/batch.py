@@ -86,17 +86,18 @@ class Batch(Solver):
             state.memory["finish"] = FaceFinish(self.finish == "conjugate") if projected else NewtonFinish()
 
     def small_machines(
-        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop
+        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop, many: bool = False
     ) -> SmallMachines | TubeMachine | None:
         """Small machines, each in one compiled call; a single one that is hard is better finished.
 
         Hard is one with a tight tolerance, or one large enough for float32 that was given float64 rows.
         """
-        if self.finish in ("auto", "newton") and self.working_set is None:
+        many = many or len(problems) > 1
+        if not many and self.finish in ("auto", "newton") and self.working_set is None:
             tube = TubeMachine.over(gram, bounds, problems, stop)
             if tube is not None:
                 return tube
-        alone = len(problems) == 1 and _WORTH_A_FINISH <= problems[0].m <= LARGEST
+        alone = not many and _WORTH_A_FINISH <= problems[0].m <= LARGEST
         hard = stop.tol <= _TIGHT or (gram.dtype == np.float64 and gram.n > _USUALLY_FLOAT32)
         if alone and hard and self.finish is not None:
             return None

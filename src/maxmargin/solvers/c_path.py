@@ -34,7 +34,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import REORDER, add_rows, compiled
+from maxmargin._jit import REORDER, add_rows, compiled, raised
+from maxmargin._limits import call, current
 from maxmargin.solvers._c_newton import newton
 from maxmargin.solvers._c_state import (
     AT_BOUND,
@@ -148,11 +149,12 @@ def _movable(u, g, lo, hi, kink, middle, slack, free, members):  # type: ignore[
 
 @compiled()
 def _solve_node(  # type: ignore[no-untyped-def]
-    K, diag, scale, y, u, g, lo, hi, kink, tol, budget, block, valid, place, slots, held, ridge
+    K, diag, scale, y, u, g, lo, hi, kink, tol, budget, block, valid, place, slots, held, ridge, flag
 ):
     """Bring (u, g) to a violation of at most tol; returns offset, violation and the number of pair steps.
 
-    held[0] is the size of the block, ridge[0] the last ridge with which a factor was found.
+    held[0] is the size of the block, ridge[0] the last ridge with which a factor was found. It ends early,
+    with the gradient of what it has, when the flag is raised.
     """
     n = len(u)
     members = np.empty(n, np.int64)
@@ -171,7 +173,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
         _repair(K, y, u, g, lo, hi, moved, change)
     for _ in range(_ROUNDS):
         low, high, total, free = survey(u, g, lo, hi, kink)
-        if steps >= budget or stalled > 3:
+        if steps >= budget or stalled > 3 or raised(flag):
             break
         if high - low <= tol:
             # Pair steps and Newton steps keep the sum, so that nothing but this would notice a wrong one.
@@ -196,7 +198,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
             want_newton = False
             size = _movable(u, g, lo, hi, kink, middle, 0.25 * tol, free, members)
             if size > 0:
-                done, ridge[0] = newton(K, u, g, lo, hi, kink, middle, members[:size], scale, ridge[0])
+                done, ridge[0] = newton(K, u, g, lo, hi, kink, middle, members[:size], scale, ridge[0], flag)
                 spent = 0.0
                 if done:
                     want_newton = high - low < 0.7 * last
@@ -233,6 +235,7 @@ def _solve_node(  # type: ignore[no-untyped-def]
             up,
             down,
             tau,
+            flag,
         )
         steps += taken
         spent += taken * _step_cost(size)
@@ -298,7 +301,7 @@ def _bounds(y, epsilon, train, C, weight, lo, hi):  # type: ignore[no-untyped-de
 @compiled()
 def _paths(  # type: ignore[no-untyped-def]
     K, diag, y, epsilon, trains, Cs, weight, tol, max_steps, start,
-    decision, us, offset, violation, steps, solved,
+    decision, us, offset, violation, steps, solved, flag,
 ):  # fmt: skip
     """All C of all folds, one after the other. `start` is that of the first fold at the least C.
 
@@ -368,7 +371,7 @@ def _paths(  # type: ignore[no-untyped-def]
             else:
                 offset[f, c], violation[f, c], steps[f, c] = _solve_node(
                     K, diag, scale, y, u, g, lo, hi, kink, tol, budget, block, valid, place, slots, held,
-                    ridge,
+                    ridge, flag,
                 )  # fmt: skip
                 budget -= steps[f, c]
             solved[f, c] = violation[f, c] <= tol
@@ -391,7 +394,7 @@ def _verify(y, epsilon, trains, Cs, weight, us, violation, solved):  # type: ign
 
 
 @compiled()
-def _machine(K, diag, y, u, g, lo, hi, kink, tol, max_steps):  # type: ignore[no-untyped-def]
+def _machine(K, diag, y, u, g, lo, hi, kink, tol, max_steps, flag):  # type: ignore[no-untyped-def]
     """One node: u, feasible, is changed, and g filled with its gradient; returns the pair steps."""
     n = len(u)
     limit = min(n, _BLOCK)
@@ -406,8 +409,9 @@ def _machine(K, diag, y, u, g, lo, hi, kink, tol, max_steps):  # type: ignore[no
     scale = max(scale, 1e-30)
     _apply(K, g, u, np.empty(n, np.int64), np.empty(n))
     _, _, steps = _solve_node(
-        K, diag, scale, y, u, g, lo, hi, kink, tol, max_steps, block, valid, place, slots, held, ridge
-    )
+        K, diag, scale, y, u, g, lo, hi, kink, tol, max_steps, block, valid, place, slots, held, ridge,
+        flag,
+    )  # fmt: skip
     return steps
 
 
@@ -428,7 +432,10 @@ def solve_machine(
     n = len(y)
     u, g = start.copy(), np.zeros(K.shape[1])  # the padding of rows is added to that of g
     diag = np.ascontiguousarray(np.diagonal(K)[:n])
-    steps = _machine(K, diag, y, u, g, lo, hi, float(epsilon), float(tol), int(max_steps))
+    steps = call(
+        _machine, K, diag, y, u, g, lo, hi, float(epsilon), float(tol), int(max_steps), current().flag,
+        work=3.0 * max_steps * n + 10.0 * n**3,
+    )  # fmt: skip
     return u, g[:n].copy(), int(steps)
 
 
@@ -468,6 +475,7 @@ def solve_folds(
     _paths(
         K, K.diagonal().copy(), labels, kind, masks, path, factors, float(tol), max_steps, start, decision,
         us, offset, violation, steps, solved,
+        current().flag,
     )  # fmt: skip
     _verify(labels, kind, masks, path, factors, us, violation, solved)
     return [PathResult(*one) for one in zip(decision, us, offset, violation, steps, solved, strict=True)]

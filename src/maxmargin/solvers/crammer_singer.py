@@ -22,7 +22,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import IN_ORDER, compiled, fmax, fmin
+from maxmargin._jit import IN_ORDER, compiled, fmax, fmin, raised
+from maxmargin._limits import current
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.rosen import Rosen
@@ -105,7 +106,7 @@ class CrammerSinger(Solver):
         tol = max(0.5 * state.target, _ENOUGH * float(violation.max()))
         steps = _inner(
             np.ascontiguousarray(K[:, rows[some]], dtype=np.float64), new, inner, hi[some], true[some], tol,
-            min(_STEPS * len(some), state.left),
+            min(_STEPS * len(some), state.left), current().flag,
         )  # fmt: skip
         change = new - old
         tau[some] = new
@@ -180,7 +181,7 @@ def _gain(least, most, g, t, hi, wall, A, tol):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _inner(K, tau, g, hi, true, tol, most_steps):  # type: ignore[no-untyped-def]
+def _inner(K, tau, g, hi, true, tol, most_steps, flag):  # type: ignore[no-untyped-def]
     """Solve for the sample that gains most until none violates by more than `tol`; the steps."""
     q, k = tau.shape
     gain, wall = np.empty(q), np.empty((q, k))
@@ -191,7 +192,7 @@ def _inner(K, tau, g, hi, true, tol, most_steps):  # type: ignore[no-untyped-def
         least, most = _range(g[i], wall[i])
         gain[i] = _gain(least, most, g[i], tau[i], hi[i], wall[i], max(K[i, i], _FLAT), tol)
     steps = 0
-    while steps < most_steps:
+    while steps < most_steps and not raised(flag):
         i = int(np.argmax(gain))
         if not gain[i] > 0:
             break

@@ -19,10 +19,10 @@ It is stored by rows, packed: |S|(|S| + 1)/2 values in float64.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from maxmargin._jit import REORDER, compiled
+from maxmargin.solvers import cholesky
 
 Floats = NDArray[np.float64]
 
@@ -47,8 +47,7 @@ def room_for(packed: Floats, size: int) -> Floats:
 
 def factorise(matrix: Floats, packed: Floats) -> None:
     """Fill `packed` from a symmetric matrix (changed); raises `LinAlgError` if it is not definite."""
-    lower = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-    _pack(np.ascontiguousarray(lower), packed)
+    _pack(np.ascontiguousarray(cholesky.factor(matrix.T).T), packed)
 
 
 @compiled()

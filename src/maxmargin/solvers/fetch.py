@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._limits import current
 from maxmargin.solvers.state import State
 
 # What compiled steps report.
 ITERATIONS, NEEDED, CALLS, STUCK = range(4)
+# Fewest iterations of a slice.
+_FEWEST = 32
 # Rounds of fetching rows without a step after which a run gives up.
 _PATIENCE = 64
 
@@ -38,7 +41,8 @@ def run(state: State, steps: Callable[..., None], most_needed: int, prefetch: in
     into `need` and ends. `there` marks the variables whose rows are in the table.
     """
     problem, gram = state.problem, state.gram
-    budget = min(state.left, max(256, 20_000_000 // max(1, problem.m)))
+    budget = min(state.left, max(_FEWEST, 20_000_000 // max(1, problem.m)))
+    limit = current()
     need, report = np.empty(most_needed, np.int64), np.zeros(4, np.int64)
     idle = 0
     while report[ITERATIONS] < budget:
@@ -47,7 +51,7 @@ def run(state: State, steps: Callable[..., None], most_needed: int, prefetch: in
         report[NEEDED] = 0
         steps(there, budget, need, report)
         idle = idle + 1 if report[ITERATIONS] == before else 0
-        if report[NEEDED] == 0 or idle > _PATIENCE:
+        if report[NEEDED] == 0 or idle > _PATIENCE or limit.over:
             report[STUCK] |= idle > _PATIENCE
             break
         fetch(state, need[: report[NEEDED]], there, prefetch)

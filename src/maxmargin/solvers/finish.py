@@ -19,11 +19,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from maxmargin._group import shift_sum
 from maxmargin._jit import gather
+from maxmargin.solvers import cholesky
 from maxmargin.solvers.state import State
 
 Floats = NDArray[np.float64]
@@ -147,11 +147,10 @@ def _newton(
     Where more than one in `share` would pass theirs, these are returned: they need another matrix. Q is lost.
     """
     k, dtype = len(g), Q.dtype
-    factor = scipy.linalg.cholesky(Q.T, lower=False, overwrite_a=True, check_finite=False)
+    factor = cholesky.factor(Q)
 
     def solve(b: NDArray[np.floating]) -> Floats:
-        b = np.asarray(b, dtype=dtype, order="F")
-        return scipy.linalg.cho_solve((factor, False), b, check_finite=False).astype(np.float64)
+        return cholesky.solve(factor, np.asarray(b, dtype=dtype, order="F")).astype(np.float64)
 
     base = solve(np.column_stack([g, E]))
     HE = base[:, 1:]

@@ -74,12 +74,13 @@ class Focus:
         assert anchor is not None
         delta = state.u - anchor.u
         moved = np.flatnonzero(delta)
-        state.g = anchor.g
+        state.g = anchor.g.copy()
         # The part's cache is still there: keep nothing.
         nothing = np.zeros(len(moved), np.bool_)
         state.problem.update(state.g, moved, delta[moved], state.gram, nothing)
         state.gram.reopen()
         state.anchor = None
+        state.keep()
 
 
 @compiled()

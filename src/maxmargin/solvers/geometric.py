@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._limits import current
 from maxmargin.dual import Dual
 from maxmargin.solvers.active_set import ENDLESS, ActiveSet
 from maxmargin.solvers.base import Solver
@@ -70,8 +71,8 @@ class GeometricSVM(Solver):
         memory = state.memory
         memory["diag"] = state.problem.diag(state.gram)
         if "pairs" not in memory:
-            memory["pairs"] = closest_pairs(state.problem, state.gram, self.restarts + 1)
             memory["details"] = {"restarts": -1, "wrong": 0}
+            memory["pairs"] = closest_pairs(state.problem, state.gram, self.restarts + 1)
         self._restart(state)
 
     def details(self, state: State) -> dict[str, float]:
@@ -120,7 +121,10 @@ class GeometricSVM(Solver):
         problem, memory = state.problem, state.memory
         if state.stuck:
             return
+        limit = current()
         for _ in range(min(_SLICE, max(1, state.left))):
+            if limit.over:
+                return
             active, v, g = memory["active"], memory["v"], memory["v_gradient"]
             short = np.where(problem.hi > 0, active.level - g, g - active.level)
             short[active.members] = -np.inf

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin._jit import REORDER, compiled, fmax, index_in, with_index
+from maxmargin._jit import REORDER, compiled, fmax, index_in, raised, with_index
 from maxmargin.solvers.block import need
 
 
 @compiled(fastmath=REORDER)
 def pair_steps(  # type: ignore[no-untyped-def]
-    Q, diag, rows, u, lo, hi, g, parts, tol, max_steps, up, down, big, tau
+    Q, diag, rows, u, lo, hi, g, parts, tol, max_steps, up, down, big, tau, flag
 ):
     """Second-order SMO on the block Q, changing u; group k is the range parts[k]:parts[k + 1].
 
@@ -35,7 +35,7 @@ def pair_steps(  # type: ignore[no-untyped-def]
                 first[k] = t
         least[k], most[k] = low, high
     steps = 0
-    while steps < max_steps:
+    while steps < max_steps and not raised(flag):
         worst = 0
         for k in range(1, n_groups):
             if most[k] - least[k] > most[worst] - least[worst]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._limits import slices
 from maxmargin.dual import Dual
 from maxmargin.solvers.state import State
 
@@ -19,8 +20,8 @@ Index = NDArray[np.intp]
 _SAMPLE, _SAFETY = 64, 2.0
 # Kernel values up to which all entries are recomputed; otherwise up to this share of those computed so far.
 _ALWAYS, _SHARE = 1 << 18, 0.1
-# Products that recomputing with twice the digits may take (some seconds at most).
-_MOST_PRODUCTS = 1 << 28
+# Products that recomputing with twice the digits may take (some seconds), and how much longer one takes.
+_MOST_PRODUCTS, _ACCURATE = 1 << 28, 40.0
 # What float32 rows are asked for at first, and each time after the gradient has been made exact.
 ROUGH, FINER = 1e-4, 1e-2
 # Times that numbers are improved before the rows become float64, and before the tolerance is given up.
@@ -38,7 +39,9 @@ def exact_entries(problem: Dual, u: Floats, some: Index, gram: Any, allowed: flo
     poor = np.flatnonzero(~(error <= 0.01 * allowed))
     if len(poor) and len(poor) * np.count_nonzero(u) * gram.cost <= _MOST_PRODUCTS:
         with np.errstate(over="ignore", invalid="ignore"):
-            g[poor] = problem.exact_gradient(u, some[poor], gram, accurate=True)
+            for start, stop in slices(len(poor), _ACCURATE * np.count_nonzero(u) * gram.cost):
+                part = poor[start:stop]
+                g[part] = problem.exact_gradient(u, some[part], gram, accurate=True)
             # What remains is the rounding of the result, and that of exponentials or of a user's function.
             rest = 2.0**-50 * (np.abs(g[poor]) + np.abs(problem.p[some[poor]]))
             if gram.kernel.translation_invariant:

@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._jit import REORDER, compiled
+from maxmargin._jit import REORDER, compiled, raised
+from maxmargin._limits import call, current
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.state import State
@@ -166,7 +167,8 @@ def on_face(
     problem = state.problem
     u, g = state.u[own], state.g[own]
     groups, group = np.unique(problem.group[own], return_inverse=True)
-    steps, finished = minimise(
+    steps, finished = call(
+        minimise,
         Q,
         g,
         u,
@@ -178,6 +180,8 @@ def on_face(
         max(flat, 0.0),
         budget,
         np.zeros(1, np.int64) if reads is None else reads,
+        current().flag,
+        work=float(budget) * len(own) ** 2,
     )
     return u, g, int(steps), bool(finished)
 
@@ -380,7 +384,7 @@ def _bend(u, lo, hi, d, step, group, n_groups, change):  # type: ignore[no-untyp
 
 @compiled()
 def minimise(  # type: ignore[no-untyped-def]
-    Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, reads
+    Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, reads, flag
 ):
     """Rosen's method on a block; changes u and its gradient g in place.
 
@@ -397,7 +401,7 @@ def minimise(  # type: ignore[no-untyped-def]
     change, more = np.zeros(n), np.zeros(n)
     before = 0.0  # the squared length of the last projected gradient; 0: begin with the steepest direction
     steps, rounds = 0, 0
-    while steps < budget:
+    while steps < budget and not raised(flag):
         _levels(g, u, lo, hi, free, group, level)
         worst, square, mixed = 0.0, 0.0, 0.0
         for t in range(n):

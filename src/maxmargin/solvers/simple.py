@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin._jit import compiled
+from maxmargin._limits import current, slices
 from maxmargin.dual import Dual
 from maxmargin.solvers.active_set import ALONE, ENDLESS, ActiveSet
 from maxmargin.solvers.base import Solver
@@ -40,6 +41,8 @@ Index = NDArray[np.intp]
 
 # Violators learnt between two products that bring all gradients up to date.
 _SLICE = 256
+# Kernel values that are used before the clock is looked at.
+_LOOKS = 50_000_000
 # Block steps without progress after which single violators are learnt.
 _PATIENCE = 3
 # Samples of each class among which the closest pair is looked for.
@@ -184,11 +187,13 @@ class SimpleSVM(Solver):
         run.mark(active.members)
         tol = 0.5 * max(state.target, 0.0)
         at, seen, learnt = memory["next"], 0, 0
-        while seen < problem.m and learnt < min(_SLICE, state.left):
-            c, excess = run.violator(at, min(problem.m, at + problem.m - seen), active.level, tol)
+        limit = current()
+        while seen < problem.m and learnt < min(_SLICE, state.left) and not limit.over:
+            end = min(problem.m, at + problem.m - seen, at + run.span)
+            c, excess = run.violator(at, end, active.level, tol)
             if c < 0:
-                seen += problem.m - at
-                at = 0
+                seen += end - at
+                at = end % problem.m
                 continue
             seen += c + 1 - at
             at = (c + 1) % problem.m
@@ -216,7 +221,7 @@ class SimpleSVM(Solver):
         problem.update(state.g, idx, u[idx] - run.base[idx], gram)
         if not active.size and not state.stuck:
             state.stuck = not self._find_partners(state, learnt)
-        elif not learnt and active.has_room():
+        elif not learnt and active.has_room() and not limit.over:
             # No violator in a whole pass: the end, or nothing more to be had in this precision.
             self._measure(state)
             state.stuck = True
@@ -310,6 +315,11 @@ class _Run:
         self._changed = np.zeros(0, np.intp)
         self._member = np.zeros(state.problem.m, np.bool_)
         self._cached = state.gram.capacity >= min(state.gram.n, int(np.count_nonzero(state.u)) + 2 * _SLICE)
+
+    @property
+    def span(self) -> int:
+        """Candidates that are looked at before the clock is."""
+        return max(256, _LOOKS // (1 + len(self._changed)))
 
     def mark(self, members: Index) -> None:
         """The members of S, whose excess is rounding; all others are candidates, free ones too."""
@@ -438,8 +448,8 @@ def _nearest(A: Any, B: Any) -> tuple[Index, Floats]:
     ]
     a, b = (np.ravel(square).astype(np.float64) for square in squares)
     nearest, distance = np.empty(len(a), np.intp), np.empty(len(a))
-    for start in range(0, len(a), 1024):
-        part = slice(start, start + 1024)
+    for start, stop in slices(len(a), float(B.shape[0] * B.shape[1]), 64, 1024):
+        part = slice(start, stop)
         product = A[part] @ B.T
         gap = b - 2.0 * (product.toarray() if sp.issparse(product) else product)
         nearest[part] = np.argmin(gap, axis=1)

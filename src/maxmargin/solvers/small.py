@@ -28,16 +28,18 @@ from maxmargin._jit import (
     extremes_of,
     fmax,
     index_in,
+    raised,
     release,
     take,
     with_index,
 )
+from maxmargin._limits import Stopped, call, current
 from maxmargin._memory import aligned, recycled
 from maxmargin._strip import PANEL_BYTES, rbf_strip
 from maxmargin.dual import Dual
 from maxmargin.panels import Lines, Panels, padded, width_of
 from maxmargin.rounding import Rounding, sum_of
-from maxmargin.solvers.base import Record, Solution, Status
+from maxmargin.solvers.base import Record, Solution, Status, ended
 from maxmargin.solvers.precision import FINER, ROUGH
 from maxmargin.solvers.state import Stop
 
@@ -51,7 +53,7 @@ _SAMPLE, _SAFETY = 48, 2.0
 # Steps per variable after which the ordinary way goes on.
 _PATIENCE = 16
 # What a call reports.
-_STEPS, _EVALS, _VIOLATION, _OBJECTIVE, _OFFSET, _GAP, _NOISE, _SOLVED, _NEAR_BOUND = range(9)
+_STEPS, _EVALS, _VIOLATION, _OBJECTIVE, _OFFSET, _GAP, _NOISE, _SOLVED, _NEAR_BOUND, _STOPPED = range(10)
 # Relative error of a sum, and distance from a bound relative to the box, that rounding alone explains.
 _SUM_ERROR, _AT_BOUND = 1e-9, 1e-12
 
@@ -139,24 +141,34 @@ class SmallMachines:
         began = time.perf_counter()
         u = problem.start() if warm is None else problem.repair(warm)
         g = np.empty(problem.m)
-        report = np.zeros(9)
+        report = np.zeros(10)
         dtype = self.gram.dtype
         float32 = dtype == np.float32
         tol = max(self.stop.tol, ROUGH) if float32 else self.stop.tol
         steps_for = (
             max(1000, self.patience * problem.m), dtype.type(1e30 if float32 else 1e300),
-            dtype.type(1e-6 if float32 else 1e-12), self._buffers(problem.m, len(touched)),
+            dtype.type(1e-6 if float32 else 1e-12), self._buffers(problem.m, len(touched)), current().flag,
         )  # fmt: skip
-        _solve(
-            self.rows, touched, samples, u, g, problem.p, problem.lo, problem.hi, problem.ridge,
+        call(
+            _solve, self.rows, touched, samples, u, g, problem.p, problem.lo, problem.hi, problem.ridge,
             problem.sums[0], tol / problem.scale, self._error, self._rounding, self._exact, *steps_for,
             report,
+            work=problem.m * (15.0 * steps_for[0] + problem.m * self.gram.cost),
         )  # fmt: skip
         if report[_SOLVED] and tol > self.stop.tol:
-            self._refine(problem, samples, touched, u, g, steps_for, report)
+            rough = u.copy(), g.copy(), report.copy()
+            try:
+                self._refine(problem, samples, touched, u, g, steps_for, report)
+            except Stopped:
+                report[_STOPPED] = 1.0
+            if report[_STOPPED]:  # the gradient is that of the rougher solution
+                u, g, report = rough
+                report[_STOPPED] = 1.0
+        if report[_STOPPED]:
+            return self._stopped(problem, u, g, report, began)
         if not report[_SOLVED]:
             return u
-        if report[_NEAR_BOUND]:
+        if report[_NEAR_BOUND] and not current().over:
             u = self._snap(problem, samples, u, g, report)
         noise, evals = float(report[_NOISE]), int(report[_EVALS])
         steps = int(report[_STEPS])
@@ -199,6 +211,31 @@ class SmallMachines:
         product = self.gram.exact(samples, samples[support], u[support])
         return np.asarray(problem.ridge * u - problem.p + product)
 
+    def _stopped(self, problem: Dual, u: Floats, g: Floats, report: Floats, began: float) -> Solution:
+        """As far as it came in its time."""
+        noise = self._error * float(np.abs(u).sum())
+        last = Record(
+            n_iter=int(report[_STEPS]), seconds=time.perf_counter() - began,
+            violation=problem.violation(u, g), objective=problem.objective(u, g),
+            n_support=int(np.count_nonzero(u)), n_kernel_evals=int(report[_EVALS]),
+            n_kernel_calls=3 * int(report[_STEPS]) * problem.m,
+        )  # fmt: skip
+        return Solution(
+            u=u,
+            offset=problem.offset(u, g),
+            status=ended(current()),
+            gap=problem.gap(u, g, noise),
+            violation=problem.violation(u, g, noise),
+            noise=noise,
+            objective=last.objective,
+            n_iter=last.n_iter,
+            n_kernel_calls=last.n_kernel_calls,
+            n_kernel_evals=last.n_kernel_evals,
+            seconds=last.seconds,
+            trace=(last,),
+            gradient=g,
+        )
+
     def _refine(
         self,
         problem: Dual,
@@ -232,6 +269,9 @@ class SmallMachines:
             )
             report[_STEPS] += steps
             report[_EVALS] += computed
+            if current().over:
+                report[_STOPPED] = 1.0
+                return
 
     def _buffers(self, m: int, parts: int) -> NDArray[Any]:
         """Three vectors for one call at a time in each thread."""
@@ -272,13 +312,15 @@ class _Exact(NamedTuple):
 
 
 @compiled()
-def _need(rows, i, touched):  # type: ignore[no-untyped-def]
-    """Compute what is missing of row i; returns the number of values, -1 if there is no room."""
+def _need(rows, i, touched, flag):  # type: ignore[no-untyped-def]
+    """Compute what is missing of row i; returns the number of values, -1 if there is no room or no time."""
     computed = 0
     width = PANEL_BYTES // rows.pool.itemsize
     for s in touched:
         if rows.where[i, s] >= 0:
             continue
+        if raised(flag):
+            return -1
         size = rows.starts[s + 1] - rows.starts[s]
         at = take(rows.used, size)
         if at + size > len(rows.pool):
@@ -298,12 +340,12 @@ def _need(rows, i, touched):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _gradient(rows, touched, samples, u, p, ridge, g):  # type: ignore[no-untyped-def]
+def _gradient(rows, touched, samples, u, p, ridge, g, flag):  # type: ignore[no-untyped-def]
     """``g = (K + diag(ridge)) u - p``, summed in float64; returns the kernel values computed, or -1."""
     support = _support(u)
     total = 0
     for t in support:
-        computed = _need(rows, samples[t], touched)
+        computed = _need(rows, samples[t], touched, flag)
         if computed < 0:
             return -1
         total += computed
@@ -434,28 +476,11 @@ def _certify(u, g, lo, hi, p, ridge, total, noise, report):  # type: ignore[no-u
 
 @compiled()
 def _solve(  # type: ignore[no-untyped-def]
-    rows,
-    touched,
-    samples,
-    u,
-    g,
-    p,
-    lo,
-    hi,
-    ridge,
-    total,
-    tol,
-    error,
-    rounding,
-    exact,
-    max_steps,
-    big,
-    tau,
-    buffers,
-    report,
-):
+    rows, touched, samples, u, g, p, lo, hi, ridge, total, tol, error, rounding, exact, max_steps, big, tau,
+    buffers, flag, report,
+):  # fmt: skip
     """Pair steps, then the gradient anew, until the tolerance holds with what rounding may do."""
-    computed = _gradient(rows, touched, samples, u, p, ridge, g)
+    computed = _gradient(rows, touched, samples, u, p, ridge, g, flag)
     if computed < 0:
         return
     report[_EVALS] = computed
@@ -479,17 +504,24 @@ def _solve(  # type: ignore[no-untyped-def]
                 return
         target = 0.5 * (tol - 2.0 * noise)
         steps, computed = _pair_steps(
-            rows, touched, samples, u, g, lo, hi, ridge, target, max_steps, big, tau, buffers
+            rows, touched, samples, u, g, lo, hi, ridge, target, max_steps, big, tau, buffers, flag
         )
         report[_STEPS] += steps
         report[_EVALS] += computed
-        if steps == 0 or steps == max_steps or _gradient(rows, touched, samples, u, p, ridge, g) < 0:
+        stopped = raised(flag)
+        if steps == 0 or (steps == max_steps and not stopped):
+            report[_STOPPED] = 1.0 if stopped else 0.0
+            return
+        if _gradient(rows, touched, samples, u, p, ridge, g, flag) < 0:
+            return
+        if stopped:
+            report[_STOPPED] = 1.0
             return
 
 
 @compiled(fastmath=REORDER)
 def _pair_steps(  # type: ignore[no-untyped-def]
-    rows, touched, samples, u, g, lo, hi, ridge, tol, max_steps, big, tau, buffers
+    rows, touched, samples, u, g, lo, hi, ridge, tol, max_steps, big, tau, buffers, flag
 ):
     """Second-order SMO on all variables, changing u; see `maxmargin.solvers.inner`.
 
@@ -527,12 +559,12 @@ def _pair_steps(  # type: ignore[no-untyped-def]
             t += 1
         at += starts[s + 1] - starts[s]
     steps = computed = 0
-    while steps < max_steps and most - low >= pool.dtype.type(tol):
+    while steps < max_steps and most - low >= pool.dtype.type(tol) and not raised(flag):
         vi = variable[i]
         si = samples[vi]
         for s in touched:
             if where[si, s] < 0:  # asked here: a call costs as much as a quarter of a step
-                new = _need(rows, si, touched)
+                new = _need(rows, si, touched, flag)
                 if new < 0:
                     return steps, computed
                 computed += new
@@ -558,7 +590,7 @@ def _pair_steps(  # type: ignore[no-untyped-def]
         sj = samples[vj]
         for s in touched:
             if where[sj, s] < 0:
-                new = _need(rows, sj, touched)
+                new = _need(rows, sj, touched, flag)
                 if new < 0:
                     return steps, computed
                 computed += new

@@ -97,6 +97,20 @@ class State:
 
     def __post_init__(self) -> None:
         self.tol = self.tol or self.stop.tol
+        self._kept_u, self._kept_g = np.empty_like(self.u), np.empty_like(self.g)
+        self.keep()
+
+    def keep(self) -> None:
+        """Remember this point, if its gradient is known for all variables."""
+        if self.anchor is None:
+            np.copyto(self._kept_u, self.u)
+            np.copyto(self._kept_g, self.g)
+            self._kept_rows, self._kept_noise = self.gram, self.noise
+
+    def go_back(self) -> None:
+        """End at the point that was last remembered, where what came after cannot be completed."""
+        self.u, self.g, self.anchor = self._kept_u, self._kept_g, None
+        self.gram, self.noise = self._kept_rows, self._kept_noise  # in whose precision the gradient is
 
     def objective(self) -> float:
         """f(u)."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _jit
 from maxmargin._jit import compiled
+from maxmargin._limits import call, current
 from maxmargin._memory import aligned
 from maxmargin.solvers.block import block_for
 from maxmargin.solvers.focus import Focus
@@ -128,9 +129,10 @@ class WorkingSet:
         tol = max(tol, at_least)
         most_steps = (CRAWL if self.whole else 8) * len(ids)
         block = self.block
-        steps = pair_steps(
-            block.Q, block.diag, block.rows, u, lo, hi, g, self.parts, self.gram.dtype.type(tol),
-            min(most_steps, state.left), self.up, self.down, self.big, self.tau,
+        steps = call(
+            pair_steps, block.Q, block.diag, block.rows, u, lo, hi, g, self.parts, self.gram.dtype.type(tol),
+            min(most_steps, state.left), self.up, self.down, self.big, self.tau, current().flag,
+            work=len(ids) * (3.0 * most_steps + len(ids) * self.gram.cost),
         )  # fmt: skip
         delta = u - state.u[ids]
         moved = np.flatnonzero(delta)
