@@ -48,6 +48,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import dual
 from maxmargin._exactness import InexactError, relative_gap, sizes
@@ -255,7 +256,7 @@ class ExactMachine:
         warnings.warn(
             f"Rows far from the others made the margins inexact: the machine was trained anew{good}. Scale "
             "the features, lower C, or leave out rows that are far from all others.",
-            RuntimeWarning,
+            ConvergenceWarning,
             stacklevel=6,
         )
 
