@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import faulthandler
 import json
 import sys
 import threading
@@ -33,7 +34,7 @@ from typing import Any
 # The code beside this file is attacked, whatever else is installed; other processes inherit the path.
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "src")]
 from attacks.outcome import Outcome  # noqa: E402
-from attacks.workers import PARTS, Worker, run_case  # noqa: E402
+from attacks.workers import HANG, PARTS, Worker, describe, run_case  # noqa: E402
 from report import write  # noqa: E402
 
 SHARES = {
@@ -124,6 +125,8 @@ def attack(part: str, minutes: float, args: argparse.Namespace, tally: Tally) ->
 def one_case(case: str, quick: bool) -> int:
     """Repeat one case here."""
     part, _, seed = case.partition(":")
+    print(describe(part, int(seed), quick).what, flush=True)
+    faulthandler.dump_traceback_later(5 * HANG[part], exit=True)  # where it is, if it does not end
     outcome = run_case(part, int(seed), quick)
     print(outcome.what)
     print(

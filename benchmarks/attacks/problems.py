@@ -156,6 +156,8 @@ def random_problem(
     elif rng.random() < 0.15:
         y = np.array([f"c{v:03d}" for v in y])
     model, matrix, given, notes = _model(rng, kind, X, difficulty if difficulty != "plain" else second)
+    if kind.startswith(("SVC", "NuSVC")) and model.max_iter > 0:  # the budget is that of a pair of classes
+        model.max_iter = max(1, min(model.max_iter, 120_000 // (k * (k - 1))))
     weight = _weights(rng, n, y, regression, difficulty) if "weights" in (difficulty, second) else None
     problem = Problem(kind, difficulty, model, given, y, weight, X, matrix, notes)
     if second != "plain":

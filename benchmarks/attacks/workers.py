@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from attacks.outcome import Outcome
+from attacks.outcome import Outcome, generator
 
 PARTS = {
     "certificates": "fits", "unique": "unique", "optimum": "optimum", "searches": "searches",
@@ -37,6 +37,21 @@ def run_case(part: str, seed: int, quick: bool) -> Outcome:
     if part == "certificates" and quick:
         return module.run(seed, 700)
     return module.run(seed)
+
+
+def describe(part: str, seed: int, quick: bool) -> Outcome:
+    """The case before it is run, for what does not come to an end."""
+    if part == "certificates":
+        from attacks.problems import random_problem
+
+        problem = random_problem(generator(part, seed), 700 if quick else 2600)
+        return Outcome(problem.difficulty, problem.describe())
+    if part == "searches":
+        from attacks.searches import Case
+
+        case = Case(seed)
+        return Outcome(case.kind, case.describe())
+    return Outcome(part)
 
 
 def _serve(part: str, quick: bool, pipe: Any) -> None:
@@ -129,7 +144,8 @@ class Worker:
         self.stop(kill=True)
         if again:  # compiled by now, or a machine that was busy
             return self.run(seed, again=False)
-        outcome = Outcome("attack", "", "hang" if alive else "crash")
+        outcome = describe(self.part, seed, self.quick)
+        outcome.answer = "hang" if alive else "crash"
         outcome.faults.append(
             f"hang: no end after {seconds:.0f} s" if alive else f"crash: the process died ({code})"
         )
