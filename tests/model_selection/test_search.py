@@ -16,6 +16,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -98,6 +99,41 @@ def test_classes_that_are_all_at_the_bound_get_libsvms_offset():
     ours, theirs = both(SVC(), grid, X[:600], y[:600], rival=svm.SVC())
     difference = np.abs(ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"])
     assert difference.max() <= 2 / 600
+
+
+@pytest.mark.parametrize("memory", [0.0, 2000.0])
+@pytest.mark.parametrize("kind", ["folds", "bootstrap", "pipeline", "given", "weights"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_scores_are_those_of_fits_where_the_bias_is_not_unique(kind, classes, memory):
+    # Balanced classes and a small C: all multipliers are at their bounds, the bias has an interval.
+    X, y = make_classification(
+        120,
+        6,
+        n_informative=4,
+        n_classes=classes,
+        weights=[0.4, 0.6] if classes == 2 else None,
+        random_state=4,
+    )
+    rng = np.random.default_rng(0)
+    estimator = SVC(class_weight="balanced", tol=1e-8)
+    grid = {"C": [1e-3, 0.03, 1.0], "gamma": [0.05, 0.5]}
+    options = {"cv": 3}
+    if kind == "bootstrap":
+        options["cv"] = [(rng.integers(0, 120, 120), np.arange(120)) for _ in range(3)]
+    elif kind == "pipeline":
+        estimator, grid = (
+            make_pipeline(StandardScaler(), estimator),
+            {f"svc__{k}": v for k, v in grid.items()},
+        )
+    elif kind == "given":
+        X, estimator, grid = (
+            rbf_kernel(X, gamma=0.1),
+            clone(estimator).set_params(kernel="precomputed"),
+            {"C": grid["C"]},
+        )
+    fit = {"sample_weight": rng.integers(1, 4, 120)} if kind == "weights" else {}
+    ours = SVMSearchCV(estimator, grid, memory=memory, **options).fit(X, y, **fit)
+    assert_same_results(ours, GridSearchCV(estimator, grid, **options).fit(X, y, **fit))
 
 
 def test_a_machine_of_the_path_with_a_wrong_sum_is_trained_by_an_ordinary_fit(monkeypatch):
