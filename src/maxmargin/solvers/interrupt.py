@@ -37,8 +37,8 @@ REPEATED = 3.0
 _HOSTS = {
     "IPython", "ipykernel", "traitlets", "tornado", "zmq", "jupyter_client", "jupyter_core", "nbclient",
     "spyder_kernels", "marimo", "prompt_toolkit", "ptpython", "bpython", "xonsh", "debugpy", "pydevd",
-    "_pydevd_bundle", "_pydev_bundle", "_pytest", "pytest", "pluggy", "xdist", "execnet", "__channelexec__", "hypothesis",
-    "click", "typer", "maxmargin", "__main__",
+    "_pydevd_bundle", "_pydev_bundle", "_pytest", "pytest", "pluggy", "xdist", "execnet", "__channelexec__",
+    "hypothesis", "click", "typer", "maxmargin", "__main__",
 }  # fmt: skip
 # Modules that call one fit and hand on its result: wrappers of methods, and estimators around an estimator.
 _TRANSPARENT = ("sklearn.base", "sklearn.callback", "sklearn.pipeline", "sklearn.compose._target")
