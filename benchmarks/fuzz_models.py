@@ -19,6 +19,7 @@ import collections
 import importlib
 import json
 import multiprocessing
+import queue
 import resource
 import signal
 import sys
@@ -26,6 +27,7 @@ import time
 import traceback
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -76,6 +78,11 @@ def work(args: argparse.Namespace, which: range, progress: Any, results: Any) ->
 
 def run(args: argparse.Namespace) -> tuple[dict[tuple[str, str, str], int], list[dict[str, Any]], float]:
     """Counts by format, way and outcome; the failures; the longest time."""
+    if args.jobs == 0:
+        here: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        work(args, range(args.mutations), SimpleNamespace(value=0), here)
+        some, failures, slowest = here.get()
+        return {(form, way, result): n for form, way, result, n in some}, failures, slowest
     context = multiprocessing.get_context("spawn")
     jobs = []
     for k in range(args.jobs):
@@ -85,7 +92,7 @@ def run(args: argparse.Namespace) -> tuple[dict[tuple[str, str, str], int], list
         process.start()
         jobs.append((process, progress, results))
     counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
-    failures: list[dict[str, Any]] = []
+    failures = []
     slowest = 0.0
     for process, progress, results in jobs:
         while process.is_alive() and results.empty():
@@ -113,7 +120,7 @@ def main(source: str, title: str, mutations: int, description: str) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--memory", type=int, default=1024, help="megabytes")
     parser.add_argument("--seconds", type=float, default=10.0, help="for one mutation")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="processes; 0 for this one")
     parser.add_argument("--only", type=int, help="the number of one mutation")
     parser.add_argument("--out", default=Path(sys.argv[0]).stem, help="name of the result files")
     args = parser.parse_args()
@@ -131,7 +138,7 @@ def main(source: str, title: str, mutations: int, description: str) -> None:
     ways = sorted({(form, way) for form, way, _ in counts}, reverse=True)
     outcomes = (*module.OUTCOMES, "FAILED")
     rows = [
-        {"format": form, "mutation": way} | {name: counts[form, way, name] for name in outcomes}
+        {"format": form, "mutation": way} | {name: counts.get((form, way, name), 0) for name in outcomes}
         for form, way in ways
     ]
     total = {"format": "all", "mutation": sum(counts.values())}

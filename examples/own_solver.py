@@ -46,5 +46,5 @@ X, y = load_breast_cancer(return_X_y=True)
 X = scale(X)
 for solver in ("worst-pair", "auto"):
     model = SVC(solver=solver).fit(X, y)
-    print(f"{solver:10}  {model.status_}, {model.n_iter_[0]:,} iterations, gap {model.dual_gap_[0]:.1e}, "
-          f"{len(model.support_)} support vectors")  # fmt: skip
+    print(f"{solver:10}  {model.status_}, {model.n_iter_[0]:,} iterations, relative gap "
+          f"{model.relative_gap_[0]:.1e}, {len(model.support_)} support vectors")  # fmt: skip

@@ -22,10 +22,11 @@ models = {}
 for solver in ("batch", "smo", "mdm", "mdm-accelerated", "rosen-conjugate"):
     model = SVC(C=1000.0, gamma=5e-4, loss="squared_hinge", solver=Watched(solver), max_time=5)
     models[solver] = model.fit(X, odd)
-    print(f"{solver:16} {model.n_iter_[0]:6,} iterations, gap {model.dual_gap_[0]:.1e}, {model.status_}")
+    gap = model.relative_gap_[0]
+    print(f"{solver:16} {model.n_iter_[0]:6,} iterations, relative gap {gap:.1e}, {model.status_}")
 
 figure, axes = plt.subplots(1, 2, figsize=(12, 5.5), layout="constrained")
 TraceDisplay.from_estimator(models, x="kernel_calls", ax=axes[0])
-TraceDisplay.from_estimator(models, x="kernel_calls", y="gap", ax=axes[1])
+TraceDisplay.from_estimator(models, x="kernel_calls", y="relative_gap", ax=axes[1])
 figure.savefig(out)
 print(f"The picture is in {out}.")

@@ -401,7 +401,7 @@ def test_verbose_prints_a_table_also_into_a_pipe(capsys):
     X, y = data("iris")
     SVC(verbose=True).fit(X, y)
     out = capsys.readouterr().out
-    assert "violation" in out and "0 / 2" in out and "SVC" in out
+    assert "violation" in out and "0 / 2" in out and "SVC" in out and "relative gap" in out
 
 
 def test_scikit_learns_callbacks_are_called_and_can_stop_the_fit():

@@ -325,6 +325,8 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
                     callback=self._callback(machine.name, table, context),
                     interrupt=limit,
                 )
+                if table is not None:
+                    table.end(machine.name, found[k])
 
             # The largest machines first, so that the last ones to run are short.
             largest_first = np.argsort(-sizes, kind="stable")

@@ -43,7 +43,7 @@ class OneMachineSVC(ClassifierMixin, BaseSVM):
         self._dense_coef = np.ascontiguousarray(coef[:, used])
         self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
         self.n_iter_ = max(1, solution.n_iter)
-        self.dual_gap_ = solution.gap
+        self.dual_gap_, self.relative_gap_ = solution.gap, solution.relative_gap
         self.trace_ = [solution.trace]
         self._solved = (self.shape_fit_, order, u) if self.warm_start else None
         self._report([solution])

@@ -7,9 +7,12 @@ import time
 from types import TracebackType
 from typing import Any
 
-from maxmargin.solvers.base import Record
+from maxmargin.solvers.base import Record, Solution
 
-_TITLES = ("machine", "iterations", "violation", "objective", "SVs", "kernel values", "seconds")
+# The gap is computed once a machine is solved: until then its column is empty.
+_TITLES = (
+    "machine", "iterations", "violation", "objective", "relative gap", "SVs", "kernel values", "seconds",
+)  # fmt: skip
 
 
 class LiveTable:
@@ -21,6 +24,7 @@ class LiveTable:
         self._console = Console()
         self._title, self._pause = title, pause
         self._rows: dict[str, Record] = {}
+        self._gaps: dict[str, float] = {}
         self._lock = threading.Lock()
         self._drawn = 0.0
         self._live: Any = None
@@ -57,18 +61,26 @@ class LiveTable:
             if self._live is not None:
                 self._live.update(self._table(), refresh=True)
 
+    def end(self, machine: str, solution: Solution) -> None:
+        """Show how far from the optimum a machine has ended at most."""
+        with self._lock:
+            self._gaps[machine] = solution.relative_gap
+
     def _table(self) -> Any:
+        from rich import box
         from rich.table import Table
 
-        table = Table(title=self._title)
+        table = Table(title=self._title, box=box.SIMPLE_HEAD, padding=0)  # fits 80 columns
         for title in _TITLES:
-            table.add_column(title, justify="left" if title == "machine" else "right")
+            name = title == "machine"
+            table.add_column(title, justify="left" if name else "right", overflow="fold")
         for machine, r in list(self._rows.items())[-20:]:
             table.add_row(
                 machine,
                 f"{r.n_iter:,}",
-                f"{r.violation:.2e}",
+                f"{r.violation:.1e}",
                 f"{r.objective:.6g}",
+                f"{self._gaps[machine]:.1e}" if machine in self._gaps else "",
                 f"{r.n_support:,}",
                 f"{r.n_kernel_evals:,}",
                 f"{r.seconds:.2f}",

@@ -66,7 +66,7 @@ class AllDistancesSVC(OneMachineSVC):
         The paper's b_r and rho_r.
     mu_ : float
         mu in use.
-    n_iter_, status_, fit_status_, dual_gap_, n_kernel_evals_, n_kernel_calls_, trace_
+    n_iter_, status_, fit_status_, dual_gap_, relative_gap_, n_kernel_evals_, n_kernel_calls_, trace_
         See `SVC`.
 
     References

@@ -49,7 +49,7 @@ class CrammerSingerSVC(OneMachineSVC):
         :math:`\tau`: the coefficients of each w_r.
     coef_ : ndarray of shape (n_classes, n_features)
         w_r, for the linear kernel.
-    n_iter_, status_, fit_status_, dual_gap_, n_kernel_evals_, n_kernel_calls_, trace_
+    n_iter_, status_, fit_status_, dual_gap_, relative_gap_, n_kernel_evals_, n_kernel_calls_, trace_
         See `SVC`.
 
     References

@@ -483,7 +483,10 @@ class Dual:
         return max(0.0, primal + self.objective(u, g) + 0.5 * wrong)
 
     def relative_gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
-        """(primal - dual) / (1 + |primal|) of the estimator's problem."""
+        """(primal - dual) / (1 + |primal|) of the estimator's problem, for stopping.
+
+        Small for small values too, so that it can be reached; what users read is `relative_to_value`.
+        """
         gap = self.gap(u, g, noise)
         if not np.isfinite(gap):
             return float("inf")
@@ -511,6 +514,26 @@ class Dual:
         if not self.self_scaled or (self.ridge > 0).all():  # slacks always leave a margin
             return False
         return self.square(u, g) <= 1e-12 * float(np.max(np.abs(gram.diag), initial=0.0))
+
+
+def relative_to_value(gap: float, objective: float) -> float:
+    """(primal - dual) / max(|primal|, |dual|): the gap as a fraction of the optimal value.
+
+    f(u) is the dual value with its sign changed, so the primal value is gap - f(u). Where both have one sign
+    the value of u is within this fraction of the optimal value, which lies between them. It does not
+    depend on units, nor on multiples of u such as those that make margins 1. 1 or more says nothing.
+
+    Examples
+    --------
+    >>> from maxmargin.dual import relative_to_value
+    >>> relative_to_value(0.5, -49.5)  # the optimal value is between 49.5 and 50
+    0.01
+    >>> round(relative_to_value(1e-3, -1e-9), 3)  # a gap that is small, but not beside the value
+    1.0
+    """
+    if not np.isfinite(gap):
+        return float("inf")
+    return gap / max(abs(objective), abs(gap - objective)) if gap > 0 else 0.0
 
 
 # -- constructors ----------------------------------------------------------------------------

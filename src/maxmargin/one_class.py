@@ -104,6 +104,8 @@ class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         Pair steps.
     dual_gap_ : float
         Certified bound of the distance to the optimal value.
+    relative_gap_ : float
+        The same as a fraction of the optimal value, see `maxmargin.SVC`.
     status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
         See `maxmargin.SVC`.
     n_features_in_, feature_names_in_, shape_fit_
@@ -193,7 +195,7 @@ class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         self.intercept_ = -self.offset_
         check_finite(self._dense_coef, self.offset_)
         self.n_iter_ = max(1, solution.n_iter)
-        self.dual_gap_ = solution.gap * problem.scale**2
+        self.dual_gap_, self.relative_gap_ = solution.gap * problem.scale**2, solution.relative_gap
         self.trace_ = [solution.trace]
         self._solved = (self.shape_fit_, order, solution.u) if self.warm_start else None
         self._report([solution])

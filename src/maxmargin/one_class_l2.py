@@ -67,6 +67,8 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         Steps of the solver.
     dual_gap_ : float
         Certified bound of the distance to the optimal value.
+    relative_gap_ : float
+        The same as a fraction of the optimal value, see `maxmargin.SVC`.
     status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
         See `maxmargin.SVC`.
     n_features_in_, feature_names_in_, shape_fit_
@@ -172,6 +174,7 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         # The value is 1 / (2 rho), and the optimal rho is at least rho - 2 gap.
         least = rho - 2.0 * solution.gap
         self.dual_gap_ = solution.gap / (rho * least) if least > 0 else np.inf
+        self.relative_gap_ = solution.relative_gap
         self.trace_ = [solution.trace]
         # Whole counters, where the solver has them.
         kept = np.rint(solution.u * solution.details["total"]) if "total" in solution.details else solution.u

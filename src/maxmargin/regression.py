@@ -96,7 +96,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         self.intercept_ = np.array([-float(np.mean(solution.offset))])
         check_finite(self._dense_coef, self.intercept_)
         self.n_iter_ = max(1, solution.n_iter)
-        self.dual_gap_ = float(solution.gap)
+        self.dual_gap_, self.relative_gap_ = float(solution.gap), float(solution.relative_gap)
         self.trace_ = [solution.trace]
 
     def predict(self, X: Any) -> Floats:
@@ -178,6 +178,8 @@ class SVR(BaseSVR):
         Pair steps.
     dual_gap_ : float
         Certified bound of the distance to the optimal value.
+    relative_gap_ : float
+        The same as a fraction of the optimal value, see `maxmargin.SVC`.
     status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
         See `maxmargin.SVC`.
     n_features_in_, feature_names_in_, shape_fit_
@@ -270,7 +272,7 @@ class NuSVR(BaseSVR):
 
     Attributes
     ----------
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, dual_gap_
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, dual_gap_, relative_gap_
         See `SVR`.
     epsilon_ : float
         Half the width of the tube that was found.

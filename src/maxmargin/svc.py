@@ -214,6 +214,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self.intercept_ = intercept
         self.n_iter_ = np.array([max(1, s.n_iter) for s in solutions], dtype=np.int32)
         self.dual_gap_ = np.array([s.gap for s in solutions])
+        self.relative_gap_ = np.array([s.relative_gap for s in solutions])
         self.trace_ = [s.trace for s in solutions]
 
     def _keep_start(
@@ -436,6 +437,8 @@ class SVC(BaseSVC):
         0 if solved, 1 otherwise.
     dual_gap_ : ndarray of shape (n_pairs,)
         Certified bound of the distance to the optimal value of each machine.
+    relative_gap_ : ndarray of shape (n_pairs,)
+        The same as a fraction of the optimal value, (primal - dual) / max(|primal|, |dual|).
     n_kernel_evals_, n_kernel_calls_ : int
         Kernel values computed, and used.
     trace_ : list of tuple of Record
@@ -559,7 +562,7 @@ class NuSVC(BaseSVC):
     ----------
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_
         See `SVC`.
-    class_weight_, n_iter_, status_, fit_status_, dual_gap_, n_kernel_evals_, n_kernel_calls_
+    class_weight_, n_iter_, status_, fit_status_, dual_gap_, relative_gap_, n_kernel_evals_, n_kernel_calls_
         See `SVC`.
     trace_, n_features_in_, feature_names_in_, shape_fit_
         See `SVC`.

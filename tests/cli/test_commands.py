@@ -234,3 +234,12 @@ def test_a_file_larger_than_the_limit_is_refused_in_one_line(run, monkeypatch):
     monkeypatch.setenv("MAXMARGIN_DATA_MEMORY", "0.001")
     got = run("train", "iris.csv")
     assert got.code == 2 and got.err.count("\n") == 1 and "MAXMARGIN_DATA_MEMORY" in got.err
+
+
+def test_commands_show_the_relative_gap_and_json_has_both(run):
+    for command in (("train",), ("compare", "-s", "smo"), ("search", "-C", "1,10", "--gamma", "0.1")):
+        report = run(command[0], "iris.csv", *command[1:], "--json").json
+        report = report["solvers"][0] if "solvers" in report else report
+        assert 0 < report["relative_gap"] < 0.01 and report["dual_gap"] > 0
+        shown = run(command[0], "iris.csv", *command[1:]).out
+        assert "relative gap" in shown and "dual gap" not in shown

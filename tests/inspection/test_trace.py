@@ -175,6 +175,8 @@ def test_the_gap_of_an_estimator_ends_at_its_dual_gap_and_bounds_the_distance_to
     (line,) = TraceDisplay.from_estimator(model, y="gap").lines_
     bounds = np.asarray(line.get_ydata())
     assert bounds[-1] == pytest.approx(float(np.ravel(model.dual_gap_)[0]), rel=1e-6)
+    (line,) = TraceDisplay.from_estimator(model, y="relative_gap").lines_
+    assert line.get_ydata()[-1] == pytest.approx(float(np.ravel(model.relative_gap_)[0]), rel=1e-6)
     # Of the same problem solved tightly the end lies below all that was drawn, by no more than the bound.
     best = watched(tol=1e-9).fit(X, Y)
     both = TraceDisplay.from_estimator({"loose": model, "tight": best}, y="objective")

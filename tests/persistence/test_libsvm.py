@@ -309,6 +309,7 @@ def test_the_file_tells_nothing_of_training():
     X, y = load_iris(return_X_y=True)
     model = read(text_of(SVC(C=7.0).fit(X, y)))
     assert model.C == 1.0 and model.status_ == "unknown" and np.isnan(model.dual_gap_).all()
+    assert np.isnan(model.relative_gap_).all() and np.shape(model.relative_gap_) == np.shape(model.dual_gap_)
     assert model.fit(X, y).status_ == "solved"
 
 

@@ -340,3 +340,26 @@ def test_kinds_are_told(tmp_path):
     assert kind(io.BytesIO(b"\x80\x04\x95")) is None and kind(io.BytesIO(b"")) is None
     save(model, tmp_path / "model")
     assert kind(tmp_path / "model") == "maxmargin"
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=name_of)
+def test_a_file_without_relative_gaps_as_earlier_versions_wrote_them_is_read(machine, monkeypatch):
+    from dataclasses import replace
+
+    from maxmargin.persistence import models
+
+    model = fitted(machine, X, y)
+    name = type(model).__name__
+    if name == "IncrementalSVC":
+        pytest.skip("has no gap")
+    entry = models.ENTRIES[name]
+    older = {key: field for key, field in entry.fields.items() if key != "relative_gap_"}
+    with monkeypatch.context() as patch:
+        patch.setitem(models.ENTRIES, name, replace(entry, fields=older))
+        file = bytes_of(model)
+    loaded = load(io.BytesIO(file))
+    assert np.isnan(loaded.relative_gap_).all() and np.shape(loaded.relative_gap_) == np.shape(
+        model.dual_gap_
+    )
+    assert_same(loaded, model, X)
+    np.testing.assert_array_equal(again(model).relative_gap_, model.relative_gap_)

@@ -101,6 +101,7 @@ def _train(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any
     import sklearn.svm
 
     from maxmargin import SVC
+    from maxmargin.cli.machines import gaps
 
     ours, theirs = SVC(C=10.0), sklearn.svm.SVC(C=10.0)
     with working(f"{name}: training"):
@@ -114,7 +115,7 @@ def _train(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any
         "seconds": fast,
         "ratio": slow / fast,
         "support_vectors": len(ours.support_),
-        "dual_gap": float(ours.dual_gap_.sum()),
+        **gaps(ours),
         "accuracy_sklearn": float((b == y_test).mean()),
         "accuracy": float((a == y_test).mean()),
         "same_labels": float(np.mean(a == b)),
@@ -184,7 +185,7 @@ def _draw(out: Path, search: Any) -> list[str]:
         displays: dict[str, Callable[[], Any]] = {
             "boundary.png": lambda: BoundaryDisplay.from_estimator(model, X, y),
             "search.png": lambda: SearchDisplay.from_estimator(search),
-            "trace.png": lambda: TraceDisplay.from_estimator(watched, x="kernel_calls", y="gap"),
+            "trace.png": lambda: TraceDisplay.from_estimator(watched, x="kernel_calls", y="relative_gap"),
             "hulls.png": lambda: HullDisplay.from_points(bars.reshape(-1, 2), np.repeat([0, 1], 8), tol=1e-4),
         }
         for name, draw in displays.items():
@@ -210,7 +211,7 @@ def _short(row: dict[str, Any]) -> dict[str, str]:
         "scikit-learn": f"{row['seconds_sklearn']:.4f}",
         "maxmargin": f"{row['seconds']:.4f}",
         "ratio": f"{row['ratio']:.1f}",
-        "gap": f"{row['dual_gap']:.0e}",
+        "relative gap": f"{row['relative_gap']:.0e}",
         "same labels": f"{100 * row['same_labels']:.1f} %",
     }
 

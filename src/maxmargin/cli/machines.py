@@ -196,6 +196,16 @@ def score(estimator: Any, X: Any, y: Any) -> tuple[str, float] | None:
     return None
 
 
+def gaps(machine: Any) -> dict[str, float | None]:
+    """What is certified of a fitted machine: the sum of the gaps, and the largest relative one."""
+    if not hasattr(machine, "dual_gap_"):  # IncrementalSVC is exact
+        return {"dual_gap": None, "relative_gap": None}
+    return {
+        "dual_gap": float(np.sum(machine.dual_gap_)),
+        "relative_gap": float(np.max(machine.relative_gap_)),
+    }
+
+
 def unnamed_quantity(estimator: Any, table: Table) -> bool:
     """Whether a regression would be scored by a column that just happens to be left over.
 

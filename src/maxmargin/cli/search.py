@@ -59,7 +59,7 @@ def search(
 
     Example: maxmargin search data.csv best.maxmargin --scale standard -C 0.1:1000:5 --plot grid.png
     """
-    from maxmargin.cli.machines import prepare, remember_names
+    from maxmargin.cli.machines import gaps, prepare, remember_names
     from maxmargin.cli.scored import fit_search
     from maxmargin.model_selection import SVMSearchCV
 
@@ -106,6 +106,7 @@ def search(
         "rows": task.X.shape[0],
         "fits": len(nodes) * searcher.n_splits_,
         "best_score": float(searcher.best_score_),
+        **gaps(best.steps[-1][1] if prefix else best),
         "refit_seconds": float(searcher.refit_time_),
         "model": str(model) if model is not None else None,
         "plot": str(plot) if plot is not None else None,
@@ -117,7 +118,8 @@ def search(
             f"The best {min(top, len(nodes))} of {len(nodes)} nodes, {searcher.n_splits_} folds", nodes[:top]
         )
         shown = (f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items())
-        facts("", {**report, "best": ", ".join(shown)})
+        told = {key: value for key, value in report.items() if key != "dual_gap"}
+        facts("", {**told, "best": ", ".join(shown)})
         for name in _at_the_edge(chosen, nodes):
             note(f"the best {name} is at the edge of the grid: a wider range may hold a better one")
     if searcher.interrupted_:

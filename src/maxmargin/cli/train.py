@@ -43,9 +43,7 @@ def train(
 
     Example: maxmargin train iris.csv iris.maxmargin --target species --scale standard -C 10
     """
-    import numpy as np
-
-    from maxmargin.cli.machines import prepare, remember_names, score
+    from maxmargin.cli.machines import gaps, prepare, remember_names, score
 
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
@@ -74,7 +72,7 @@ def train(
         "status": str(getattr(fitted, "status_", "solved")),  # IncrementalSVC is always exact
         "support_vectors": len(fitted.support_),
         "epsilon": float(fitted.epsilon_) if hasattr(fitted, "epsilon_") else None,
-        "dual_gap": float(np.sum(fitted.dual_gap_)) if hasattr(fitted, "dual_gap_") else None,
+        **gaps(fitted),
         "seconds": seconds,
         **({f"training_{scored[0]}": scored[1]} if scored else {}),
         **(validated or {}),
@@ -83,7 +81,7 @@ def train(
     if json:
         emit({**report, "parameters": fitted.get_params()})
     else:
-        facts("", report)
+        facts("", {key: value for key, value in report.items() if key != "dual_gap"})
     if report["status"] == "interrupted":
         raise Interrupted("interrupted; the model is the best solution so far")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin.dual import relative_to_value
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.inspection._style import LINES, MARKERS, look, new_axes, pyplot
 from maxmargin.one_class import OneClassSVM
@@ -26,6 +27,7 @@ _Y = {
     "violation": "KKT violation",
     "objective": "objective above the lowest one",
     "gap": "bound of the distance to the optimal value",
+    "relative_gap": "bound of the distance, relative to the optimal value",
 }
 _COLOURS = ("black", "#c0392b", "#2471a3", "#7d8f1a", "#7d3c98", "0.45")
 
@@ -95,13 +97,14 @@ class TraceDisplay:
             label, if there are several; they should have been trained on the same data.
         x : {"iterations", "seconds", "kernel_calls"}
             Against what.
-        y : {"violation", "objective", "gap"}
+        y : {"violation", "objective", "gap", "relative_gap"}
             The largest KKT violation; the objective, less the lowest that any of the estimators ends with;
             or a bound of its distance to the minimum,
 
             .. math:: f(u_t) - \min f \le f(u_t) - f(u) + \mathrm{gap}(u),
 
-            where u is the end of the same run. Objectives are in the units of `dual_gap_`, also where a
+            where u is the end of the same run; or this bound as a fraction of the optimal value, of which
+            `relative_gap_` is the last. Objectives are in the units of `dual_gap_`, also where a
             solver works on the nearest points of two hulls.
         machine : int, optional
             Which machine of an estimator that has several, such as one for each pair of classes; by default
@@ -152,13 +155,14 @@ class TraceDisplay:
             Solutions of the same problem, by label.
         x : {"iterations", "seconds", "kernel_calls"}
             Against what.
-        y : {"violation", "objective", "gap"}
+        y : {"violation", "objective", "gap", "relative_gap"}
             The largest KKT violation; the objective, less the lowest that any of the solutions ends with; or
             a bound of its distance to the minimum,
 
             .. math:: f(u_t) - \min f \le f(u_t) - f(u) + \mathrm{gap}(u),
 
-            where u is the end of the same run.
+            where u is the end of the same run; or this bound as a fraction of the optimal value, see
+            `maxmargin.dual.relative_to_value`.
         bound : bool
             Add :math:`c/\sqrt t` with the least c that bounds all curves, as for
             `maxmargin.solvers.MaxMinOver`, whose error falls at least like that.
@@ -197,6 +201,9 @@ class TraceDisplay:
                 values = np.array([record.violation for record in records], np.float64)
             elif len(records):
                 values = objectives - (lowest if y == "objective" else objectives[-1] - gap)
+                if y == "relative_gap":
+                    pairs = zip(values, objectives, strict=True)
+                    values = np.array([relative_to_value(bound, value) for bound, value in pairs])
             else:
                 values = at
             shown = (at > 0) & (values > 0) & np.isfinite(values)

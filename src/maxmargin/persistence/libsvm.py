@@ -60,10 +60,10 @@ def load_libsvm(file: File, *, n_features: int | None = None) -> Any:
     Notes
     -----
     The file does not tell C, nu, epsilon, tol or the like: these parameters have their defaults. `support_`
-    counts the support vectors of the file, `status_` is "unknown", and `dual_gap_` is NaN, as is `epsilon_`
-    of `NuSVR`. `classes_` are ascending;
-    where classes have equally many votes, the one that comes first in the file wins, as in LIBSVM.
-    Probability estimates (probA, probB, prob_density_marks) are read over.
+    counts the support vectors of the file, `status_` is "unknown"; `dual_gap_` and `relative_gap_` are
+    NaN, as is `epsilon_` of `NuSVR`. `classes_` are ascending; where classes have equally many votes, the one
+    that comes first in the file wins, as in LIBSVM. Probability estimates (probA, probB, prob_density_marks)
+    are read over.
 
     Examples
     --------
@@ -134,6 +134,7 @@ def _pairs(text: Text) -> Any:
     estimator.intercept_ = sign * values
     estimator.n_iter_ = np.zeros(len(values), np.int32)
     estimator.dual_gap_ = np.full(len(values), np.nan)
+    estimator.relative_gap_ = estimator.dual_gap_.copy()
     if (order != np.arange(k)).any():
         estimator._vote_order = np.argsort(order)
     return estimator
@@ -148,7 +149,8 @@ def _single(text: Text) -> Any:
         estimator.offset_ = text.rho
     elif text.svm_type == "nu_svr":
         estimator.epsilon_ = float("nan")
-    estimator.n_iter_, estimator.dual_gap_ = 0, float("nan")
+    estimator.n_iter_ = 0
+    estimator.dual_gap_ = estimator.relative_gap_ = float("nan")
     return estimator
 
 

@@ -33,12 +33,14 @@ _PAIRS: Fields = {
     "class_weight_": ArrayField(("classes",), low=0.0),
     "n_iter_": ArrayField(("pairs",), ("i4",), low=0),
     "dual_gap_": ArrayField(("pairs",), finite=False),
+    "relative_gap_": ArrayField(("pairs",), finite=False, missing=np.nan),
     "_vote_order": ArrayField(("classes",), ("i4", "i8"), low=0, below="classes", optional=True),
 }
 _ONE: Fields = {
     **_MACHINE,
     "n_iter_": NumberField(int, low=0),
     "dual_gap_": NumberField(float, finite=False),
+    "relative_gap_": NumberField(float, finite=False, missing=np.nan),
 }
 
 

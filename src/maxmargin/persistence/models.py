@@ -85,8 +85,9 @@ def restore(record: Any, prefix: str, arrays: Stored) -> Any:
     entry.sizes(estimator, sizes, own)
     for key, field in entry.fields.items():
         setattr(estimator, key, field.get(key, values, own, sizes))
-    expected = {key for key, field in entry.fields.items() if isinstance(field, NumberField)}
-    if own or set(values) != expected:
+    numbers = {key: field for key, field in entry.fields.items() if isinstance(field, NumberField)}
+    needed = {key for key, field in numbers.items() if field.missing is None}
+    if own or not needed <= set(values) <= set(numbers):
         raise Refused("arrays or values that do not belong to the model")
     estimator.n_features_in_ = d
     if "feature_names" in record:

@@ -41,6 +41,8 @@ class ArrayField:
         Whether it may be a CSR matrix: three arrays ``name.data``, ``name.indices``, ``name.indptr``.
     optional : bool
         Whether it may be None.
+    missing : float, optional
+        The values where a file of an earlier version has none.
     """
 
     shape: tuple[str | int, ...]
@@ -51,6 +53,7 @@ class ArrayField:
     finite: bool = True
     sparse: bool = False
     optional: bool = False
+    missing: float | None = None
 
     def put(self, name: str, value: Any, values: dict[str, Any], arrays: Stored) -> None:
         """Store the attribute's value."""
@@ -73,6 +76,8 @@ class ArrayField:
         if name not in arrays:
             if self.optional:
                 return None
+            if self.missing is not None:
+                return np.full(shape, self.missing)
             raise Refused(f"no array {name!r}")
         out = arrays.pop(name)
         if out.shape != shape:
@@ -128,12 +133,15 @@ class NumberField:
         Whether NaN and infinity are refused.
     choices : tuple of str
         Allowed words.
+    missing : float, optional
+        The value where a file of an earlier version has none.
     """
 
     kind: type
     low: float = -math.inf
     finite: bool = True
     choices: tuple[str, ...] = ()
+    missing: float | None = None
 
     def put(self, name: str, value: Any, values: dict[str, Any], arrays: Stored) -> None:
         """Store the attribute's value."""
@@ -141,6 +149,8 @@ class NumberField:
 
     def get(self, name: str, values: Mapping[str, Any], arrays: Stored, sizes: Sizes) -> Any:
         """The attribute's value, checked."""
+        if name not in values and self.missing is not None:
+            return self.missing
         if name not in values:
             raise Refused(f"no value {name!r}")
         out: Any = decode(values[name], repr(name))

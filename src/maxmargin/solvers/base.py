@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._limits import Limit, Stopped, current, under
-from maxmargin.dual import Dual
+from maxmargin.dual import Dual, relative_to_value
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.state import State, Stop
@@ -67,6 +67,8 @@ class Solution:
         How it ended.
     gap : float
         A bound of the distance to the optimal value, from the gradient, with an allowance for its `noise`.
+    relative_gap : float
+        The same as a fraction of the optimal value, see `maxmargin.dual.relative_to_value`.
     violation, objective : float
         Largest KKT violation (LIBSVM's scaling) and f(u).
     n_iter, n_kernel_calls, n_kernel_evals : int
@@ -98,6 +100,11 @@ class Solution:
     gradient: Floats = field(repr=False)
     noise: float | Floats = field(default=0.0, repr=False)
     details: dict[str, float] = field(default_factory=dict, repr=False)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a fraction of the optimal value."""
+        return relative_to_value(self.gap, self.objective)
 
 
 Callback = Callable[[Record], Any]
