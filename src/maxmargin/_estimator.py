@@ -128,6 +128,8 @@ class Machines(Sequence[Machine]):
         return len(self.sizes)
 
     def __getitem__(self, k: Any) -> Any:
+        if not 0 <= k < len(self.sizes):
+            raise IndexError(k)  # by which iteration ends
         if k not in self._made:
             self._made[k] = self._make(k)
         return self._made[k]
