@@ -66,7 +66,7 @@ class Sequence:
         return X, (X[:, 0] + 0.5 * rng.normal(size=k) > 0).astype(int)
 
     def change(self):
-        """One change; whether it was refused, and whether there was a warning."""
+        """One change; the error that it was refused with, and whether there was a warning."""
         kinds = ["near", "distant", "equal", "opposite", "forget", "many"]
         kind = self.rng.choice(kinds, p=[0.3, 0.25, 0.1, 0.15, 0.1, 0.1]) if len(self.X) > 3 else "near"
         with warnings.catch_warnings(record=True) as caught:
@@ -85,10 +85,8 @@ class Sequence:
                     self.X, self.y = np.vstack([self.X, X]), np.concatenate([self.y, y])
                     self.weight = np.concatenate([self.weight, weight])
             except ValueError as error:
-                assert "nothing was changed" in str(error)
-                assert type(error) is not np.linalg.LinAlgError
-                return True, False
-        return False, bool(caught)
+                return str(error), False
+        return "", bool(caught)
 
 
 @pytest.mark.parametrize("first", range(0, 80, 10))
@@ -97,7 +95,7 @@ def test_any_sequence_with_distant_rows_is_exact_or_refused(first):
         sequence = Sequence(seed)
         for _ in range(8):
             refused, warned = sequence.change()
-            assert not (refused and not len(sequence.X))
+            assert not refused or ("nothing was changed" in refused and len(sequence.X))
             assert sequence.model.n_held_ == len(sequence.X)
             gap = true_gap(sequence.model, sequence.X, sequence.y, sequence.weight)
             assert gap <= (2e-3 if warned else 1e-3), seed
@@ -115,7 +113,7 @@ def distant(C=3e4, n=30):
 def test_refused_rows_leave_the_model_as_it_was():
     model, X, y, far, labels = distant()
     before, coef = model.decision_function(X), model.dual_coef_.copy()
-    with pytest.raises(ValueError, match="cannot be learnt, and nothing was changed.*Scale the features"):
+    with pytest.raises(ValueError, match=r"cannot be learnt, and nothing was changed.*Scale"):
         model.partial_fit(far, labels)
     assert model.n_held_ == 30
     np.testing.assert_array_equal(model.decision_function(X), before)
@@ -140,7 +138,7 @@ def test_a_first_fit_that_is_refused_leaves_the_estimator_unfitted():
 
 
 def test_kernel_values_that_overflow_are_refused():
-    model, X, y, _, _ = distant()
+    model = distant()[0]
     with pytest.raises(ValueError, match="nothing was changed"):
         model.partial_fit([[1e120, 0.0]], [0])
     assert model.n_held_ == 30
