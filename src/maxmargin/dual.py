@@ -348,6 +348,8 @@ class Dual:
         if idx is others:
             np.fill_diagonal(Q, self.diag(gram, idx))
             return Q
+        if not len(others):
+            return Q
         order = np.argsort(others, kind="stable")
         at = np.minimum(np.searchsorted(others, idx, sorter=order), len(others) - 1)
         at = order[at]

@@ -51,13 +51,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import dual
-from maxmargin._exactness import InexactError, relative_gap, sizes
+from maxmargin._exactness import Gap, InexactError, relative_gap, sizes
 from maxmargin._jit import compiled
 from maxmargin._threads import Threads
 from maxmargin.gram import Gram
 from maxmargin.kernels import Kernel
 from maxmargin.solvers.active_set import ENDLESS, ActiveSet
-from maxmargin.solvers.base import Status
+from maxmargin.solvers.base import Solution, Status
 from maxmargin.solvers.batch import Batch
 from maxmargin.solvers.state import Stop
 
@@ -66,8 +66,10 @@ Index = NDArray[np.intp]
 
 # Violation of a margin that counts as none, and its part that grows with the terms of the margin.
 _TOL, _ROUNDING = 1e-10, 1e-14
-# Uncertainty of a margin from which on the gap is computed; gaps that are warned of, and that are refused.
-_DOUBTFUL, _ROUGH, _WRONG = 1e-8, 1e-6, 1e-3
+# Uncertainty of a margin from which on the gap is computed.
+_DOUBTFUL = 1e-8
+# What multipliers may add up to instead of zero, relative to their sizes.
+_SUM = 1e-12
 # Violators that are learnt one by one; of more a solver makes fewer first.
 _FEW = 64
 # Pair steps per row after which the exact steps take over from the solver.
@@ -240,34 +242,55 @@ class ExactMachine:
         """Until every margin is right; trained anew if that fails, or is not good enough."""
         try:
             self._settle()
-            gap = self._gap_in_doubt()
-            if gap <= _ROUGH:
+            if self._exact_enough():
                 return
         except (InexactError, np.linalg.LinAlgError):
             pass
-        self.active.size = 0
-        self.u[:] = 0.0
-        self._solve()
-        self._settle()
-        gap = self._gap_in_doubt()
-        if not gap <= _WRONG:
+        gap = self._train_anew()
+        if not gap.bearable:
             raise InexactError
-        good = "" if gap <= _ROUGH else f", which leaves a relative gap of {gap:.1g}"
+        left = "" if gap.small else f", which leaves a relative gap of {gap.found:.1g}"
         warnings.warn(
-            f"Rows far from the others made the margins inexact: the machine was trained anew{good}. Scale "
+            f"Rows far from the others made the margins inexact: the machine was trained anew{left}. Scale "
             "the features, lower C, or leave out rows that are far from all others.",
             ConvergenceWarning,
             stacklevel=6,
         )
 
-    def _gap_in_doubt(self) -> float:
-        """The relative duality gap, from fresh sums, where rounding may have spoiled the margins; else 0."""
+    def _train_anew(self) -> Gap:
+        """From nothing; the gap. Where exact steps spoil what the solver found, that is kept instead."""
+        self.u[:] = 0.0
+        solution = self._approach()
+        found, gap = solution.u, self._gap()
+        try:
+            self._load(np.flatnonzero(self.u[: self.n]))
+            self._settle()
+            exact = self._gap()
+        except (InexactError, np.linalg.LinAlgError):
+            exact = Gap(np.inf, np.inf)
+        if exact.small or exact.most <= gap.most:
+            return exact
+        self.u[:] = 0.0
+        self.u[self.held] = found
+        self._refresh()
+        self.active.size = 0
+        self.active.level = float(solution.offset[0])
+        self._sound = True
+        return gap
+
+    def _exact_enough(self) -> bool:
+        """Whether rounding cannot have spoiled the margins, or has not."""
         held = self.held
+        terms = float(np.max(sizes(self.diag[held], self.u[held]), initial=0.0))
+        sure = abs(float(self.u.sum())) <= _SUM * float(np.abs(self.u).sum())
+        return (sure and _ROUNDING * terms <= _DOUBTFUL) or self._gap().small
+
+    def _gap(self) -> Gap:
+        """The relative duality gap, from fresh sums."""
+        held = self.held
+        if not abs(float(self.u.sum())) <= 1e4 * _SUM * float(np.abs(self.u).sum()):  # or not finite
+            return Gap(np.inf, np.inf)
         terms = sizes(self.diag[held], self.u[held])
-        if not np.isfinite(self.u).all():
-            return np.inf
-        if _ROUNDING * float(np.max(terms, initial=0.0)) <= _DOUBTFUL or not self.u.any():
-            return 0.0
         support = np.flatnonzero(self.u[: self.n])
         values = self._product(support, self.u[support], held)
         return relative_gap(self.u[held], values, self.y[held], self.ridge[held], self.level, terms)
@@ -363,9 +386,10 @@ class ExactMachine:
         lost = self.u.any() and not self.active.size
         if lost or np.count_nonzero(self._excess() > self._tol) > _FEW:
             self._solve()
-        for _ in range(20 * len(held) + 1000):
+        for _ in range(5 * len(held) + 200):
             if not self.active.size:
                 self._begin()
+            self._mend_sum()
             self._relax()
             excess = self._excess() / self._tol
             c = int(np.argmax(excess))
@@ -405,6 +429,18 @@ class ExactMachine:
         if self.active.size:
             self._common(self.active.members)
 
+    def _mend_sum(self) -> None:
+        """Let S carry what rounding, at a time when multipliers were larger, has left of their sum."""
+        total, S = float(self.u.sum()), self.active.members
+        if not len(S) or abs(total) <= _SUM * float(np.abs(self.u).sum()):
+            return
+        largest = S[np.argmax(np.abs(self.u[S]))]
+        if abs(total) > 0.5 * abs(self.u[largest]):
+            raise InexactError
+        base = self.u.copy()
+        self.u[largest] -= total
+        self._update(base)
+
     def _common(self, S: Index) -> bool:
         """Set the level to the gradient of S, as far as it has one; whether it does."""
         g, tol = self.g[S], self._tol[S]
@@ -442,13 +478,25 @@ class ExactMachine:
         self._update(base)
 
     def _solve(self) -> None:
-        """Come near with `Batch`, then load S."""
+        """Come near with a solver, then load S."""
+        self._approach()
+        self._load(np.flatnonzero(self.u[: self.n]))
+
+    def _approach(self) -> Solution:
+        """The solution of `Batch`, from where the multipliers are; nothing is loaded."""
         held = self.held
         problem = dual.squared_c_svc(self.y[held], self.ridge[held])
         if self._K is not None:
             gram = Gram(self._K[np.ix_(held, held)], Kernel("precomputed"), n_jobs=self.n_jobs)
         else:
-            gram = Gram(self.X, self.kernel, index=held, n_jobs=self.n_jobs, cache_bytes=self.most_bytes)
+            gram = Gram(
+                self.X,
+                self.kernel,
+                index=held,
+                dtype=np.float64,
+                n_jobs=self.n_jobs,
+                cache_bytes=self.most_bytes,
+            )
         stop = Stop(1e-6, max_iter=_MOST_STEPS * len(held))
         solution = Batch().solve(problem, gram, warm=self.u[held], stop=stop)
         if solution.status is Status.INTERRUPTED:
@@ -457,7 +505,8 @@ class ExactMachine:
         self.u[held] = solution.u
         self._refresh()
         self.active.sigma = self._typical()
-        self._load(held[np.flatnonzero(solution.u)])
+        self.active.size, self.active.level = 0, float(solution.offset[0])
+        return solution
 
     def _typical(self) -> float:
         """A kernel value to shift the matrix by, which few distant rows do not set."""
@@ -469,7 +518,7 @@ class ExactMachine:
         """The decision value of each held row by a machine that does without it."""
         held = self.held
         values = self.g[held] + self.y[held] - self.ridge[held] * self.u[held] - self.level
-        support = np.flatnonzero(np.isin(held, self.active.members))
+        support = np.flatnonzero(self.u[held])
         alone = np.array(
             [np.count_nonzero(self.y[held] == self.y[k]) == 1 for k in held[support]], dtype=bool
         )
@@ -477,7 +526,7 @@ class ExactMachine:
         support = support[~alone]
         if not len(support):
             return values
-        if 8 * 2 * len(held) ** 2 <= self.most_bytes:
+        if self.active.size and 8 * 2 * len(held) ** 2 <= self.most_bytes:
             values[support] = self._all_at_once(held, support)
         else:
             for k in support:
@@ -536,7 +585,9 @@ class ExactMachine:
         saved = [self.u.copy(), self.g.copy(), self.lo[k], self.hi[k], self.active.copy()]
         try:
             self._unlearn(k)
-            self._settle()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                self._settle_for_sure()
             return float(self.g[k] + self.y[k] - self.level)
         finally:
             self.u, self.g, self.lo[k], self.hi[k], self.active = saved
