@@ -384,7 +384,7 @@ class Dual:
         least, most = self.extremes(u, g)
         if np.any(noise):
             least, most = self.extremes(u, g - noise)[0], self.extremes(u, g + noise)[1]
-        worst = float(np.max(most - least, initial=-np.inf))
+        worst = widest(least, most)
         return worst * self.tolerance_scale(u, g) if worst > 0 else 0.0
 
     def tolerance_scale(self, u: Floats, g: Floats) -> float:
@@ -516,6 +516,13 @@ class Dual:
         if not self.self_scaled or (self.ridge > 0).all():  # slacks always leave a margin
             return False
         return self.square(u, g) <= 1e-12 * float(np.max(np.abs(gram.diag), initial=0.0))
+
+
+def widest(least: Floats, most: Floats) -> float:
+    """The largest of most - least; infinite where overflowed gradients leave the difference undefined."""
+    with np.errstate(invalid="ignore"):
+        differences = most - least
+    return float(np.max(np.where(np.isnan(differences), np.inf, differences), initial=-np.inf))
 
 
 def relative_to_value(gap: float, objective: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._limits import Limit, Stopped, current, under
-from maxmargin.dual import Dual, relative_to_value
+from maxmargin.dual import Dual, relative_to_value, widest
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.state import State, Stop
@@ -318,7 +318,7 @@ class Solver(ABC):
         problem = state.problem
         state.least, state.most = problem.extremes(state.u, state.g)
         scale = problem.tolerance_scale(state.u, state.g)
-        worst = float(np.max(state.most - state.least))
+        worst = widest(state.least, state.most)
         record = Record(
             n_iter=state.n_iter,
             seconds=run.seconds,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.dual import Dual
+from maxmargin.dual import Dual, widest
 from maxmargin.solvers.base import Solver, State, Stop
 from maxmargin.solvers.finish import FaceFinish, NewtonFinish
 from maxmargin.solvers.focus import Focus
@@ -130,7 +130,7 @@ class Batch(Solver):
         if not whole or left == 0 or state.problem.m < _WORTH_A_FINISH or state.stop.tol > _TIGHT:
             return 0.0
         scale = state.problem.tolerance_scale(state.u, state.g)
-        worst = float(np.max(state.most - state.least))
+        worst = widest(state.least, state.most)
         # From some thousandths on, then from a tenth of what is there.
         return min(3e-3 / scale, 0.1 * worst) if np.isfinite(scale) else 0.0
 
@@ -266,7 +266,7 @@ class _Progress:
         """Whether nothing moved, or nothing improved for many iterations."""
         if steps == 0 and fresh == 0:
             return True
-        violation = float(np.max(state.most - state.least))
+        violation = widest(state.least, state.most)
         if violation > 0:
             self.recent = [*self.recent[-32:], violation]
         objective = state.objective()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._jit import compiled
+from maxmargin.dual import widest
 from maxmargin.gram import Gram
 from maxmargin.solvers.state import Anchor, State
 
@@ -34,7 +35,7 @@ class Focus:
         self.watched, self.gram = watched, gram
         self.position = np.full(state.problem.m, -1)
         self.position[watched] = np.arange(len(watched))
-        self.began = float(np.max(state.most - state.least))
+        self.began = widest(state.least, state.most)
         self.until = _FALL * self.began
         state.anchor = Anchor(state.u.copy(), state.g.copy(), state.objective())
         # Until they are told, the others are content: no one looks at a number that no longer holds.

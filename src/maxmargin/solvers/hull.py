@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._jit import IN_ORDER, REORDER, compiled, fmax, fmin
-from maxmargin.dual import Dual
+from maxmargin.dual import Dual, widest
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.fetch import CALLS, ITERATIONS, NEEDED, STUCK, check_room, least_curvature, run
 from maxmargin.solvers.state import State
@@ -139,7 +139,7 @@ class HullSolver(Solver):
     def paper_rule(self, state: State) -> float:
         """(d_U - d_L) / ||W||^2 of the hull where it is largest."""
         square = state.problem.square(state.u, state.g)
-        return float(np.max(state.most - state.least)) / square if square > 0 else np.inf
+        return widest(state.least, state.most) / square if square > 0 else np.inf
 
 
 class Extremes(NamedTuple):

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from maxmargin._jit import REORDER, compiled, raised
 from maxmargin._limits import call, current
-from maxmargin.dual import Dual
+from maxmargin.dual import Dual, widest
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.state import State
 
@@ -92,7 +92,7 @@ class Rosen(Solver):
         problem, u, g, memory = state.problem, state.u, state.g, state.memory
         conjugate = self.directions == "conjugate"
         own = self._several(state) if conjugate else self._one(state)
-        worst = float(np.max(state.most - state.least))
+        worst = widest(state.least, state.most)
         # The paper's face is optimal where its gradient vanishes, whatever the tolerance of the whole.
         flat = _FLAT / problem.tolerance_scale(u, g) if np.isfinite(problem.tolerance_scale(u, g)) else 0.0
         whole = len(own) == problem.m

@@ -13,6 +13,7 @@ from maxmargin import _jit
 from maxmargin._jit import compiled
 from maxmargin._limits import call, current
 from maxmargin._memory import aligned
+from maxmargin.dual import widest
 from maxmargin.solvers.block import block_for
 from maxmargin.solvers.focus import Focus
 from maxmargin.solvers.inner import pair_steps
@@ -123,7 +124,7 @@ class WorkingSet:
         middle = 0.5 * (state.least + state.most)
         middle[~np.isfinite(middle)] = 0.0
         g = (state.g[ids] - middle[problem.group[ids]]).astype(self.gram.dtype)
-        gap = float(np.max(state.most - state.least))
+        gap = widest(state.least, state.most)
         # Part of the problem is solved as well as the rest deserves, the whole of it to the end.
         tol = 0.5 * state.target if self.whole else max(0.5 * state.target, 0.1 * gap)
         tol = max(tol, at_least)

@@ -1,0 +1,31 @@
+"""Values near the end of float64's range: an honest answer, and no warnings of NumPy's."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import SVC
+from maxmargin.dual import widest
+
+
+def test_an_undefined_spread_is_infinite() -> None:
+    inf = np.inf
+    assert widest(np.array([0.0, inf]), np.array([1.0, inf])) == inf
+    assert widest(np.array([0.0, inf]), np.array([1.0, -inf])) == 1.0
+    assert widest(np.array([]), np.array([])) == -inf
+
+
+@pytest.mark.parametrize("solver", ["batch", "smo", "rosen"])
+@pytest.mark.parametrize("offset", [1e30, 1e49, 1e51])
+def test_kernel_values_near_overflow_are_not_called_solved(solver: str, offset: float) -> None:
+    rng = np.random.default_rng(0)
+    X = offset + rng.standard_normal((60, 1))
+    y = rng.integers(0, 2, 60)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = SVC(kernel="poly", coef0=1.0, gamma=1.0, C=1.7, tol=1e-8, solver=solver).fit(X, y)
+    assert model.status_ != "solved"
+    assert not [w for w in caught if issubclass(w.category, RuntimeWarning)]
+    assert any(issubclass(w.category, ConvergenceWarning) for w in caught)
