@@ -463,6 +463,14 @@ def _spaced_rows(X: Any) -> Array:
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
+def central(X: Any) -> Array:
+    """A point that most rows of a dense X are near to: the mean, or medians if distant rows draw it away."""
+    mean = _column_means(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = _squared_norms(X - mean)
+    return _robust_centre(X, mean, norm if np.isfinite(norm).all() else np.array([np.inf]))
+
+
 def _robust_centre(X: Any, mean: Array, norm: Array) -> Array:
     """The mean or, where a few distant rows draw it away from all others, the medians."""
     if np.max(norm, initial=0.0) < _LARGE_NORM:

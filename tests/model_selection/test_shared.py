@@ -73,3 +73,14 @@ def test_only_the_last_matrices_are_kept():
 def test_a_callable_that_returns_no_square_matrix_is_refused():
     with pytest.raises(ValueError, match="square"):
         SharedKernels(data(), "float64").matrix(Kernel(lambda A, B: A))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix])
+def test_distances_are_accurate_beside_distant_rows(layout):
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    X[::10, 1] = 1e8
+    X[5] = 1e160
+    D = np.square(X[:, None].astype(np.longdouble) - X[None]).sum(axis=2)
+    for gamma in (1e-3, 1.0):
+        K = SharedKernels(layout(X), "float64").matrix(Kernel("rbf", gamma=gamma))
+        np.testing.assert_allclose(K, np.exp(-gamma * D).astype(float), rtol=0, atol=1e-12)

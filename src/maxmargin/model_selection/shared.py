@@ -20,13 +20,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
+from sklearn.utils.extmath import row_norms
 
 from maxmargin._columns import compact
-from maxmargin.kernels import Kernel
+from maxmargin.kernels import Kernel, central
 
 Array = NDArray[Any]
 # Matrices of different parameters that are kept: those under work, and the last ones.
 _KEPT = 2
+# Multiple of the median squared norm from which on a row's distances come from differences.
+_DISTANT = 1e6
 
 
 class SharedKernels:
@@ -93,17 +96,32 @@ class SharedKernels:
         X: Any = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
         X = compact(X.tocsr()) if sp.issparse(X) else X
         if name == "rbf":
-            # Centred, so that what is common to all rows does not cost digits.
-            if not sp.issparse(X):
-                X = X - X.mean(axis=0)
-            D = euclidean_distances(X, squared=True)
-            np.fill_diagonal(D, 0.0)
+            D = _squared_distances(X)
         elif name == "laplacian":
             D = manhattan_distances(X)
         else:
             D = X @ X.T
             D = D.toarray() if hasattr(D, "toarray") else D
         return np.ascontiguousarray(D, dtype=self.dtype)
+
+
+def _squared_distances(X: Any) -> Array:
+    """Squared distances of all rows, from norms and products where these do not cancel."""
+    from maxmargin._accurate import squared_distances  # compiled: not at import
+
+    given = X
+    if not sp.issparse(X):
+        X = X - central(X)  # what is common to all rows would cost digits
+    with np.errstate(over="ignore", invalid="ignore"):  # rows at the end of the range are distant
+        D = np.asarray(euclidean_distances(X, squared=True))
+        norm = row_norms(X, squared=True)
+    distant = np.flatnonzero(~(norm <= _DISTANT * np.median(norm)))
+    if len(distant):
+        with np.errstate(over="ignore"):
+            D[distant] = squared_distances(given[distant], given)
+        D[:, distant] = D[distant].T
+    np.fill_diagonal(D, 0.0)
+    return D
 
 
 class _Once:
