@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _num_samples,
     check_consistent_length,
     check_is_fitted,
@@ -29,6 +28,7 @@ from maxmargin._columns import product
 from maxmargin._limits import Limit, Stopped
 from maxmargin._scales import UnscaledDataWarning, disparity
 from maxmargin._threads import Threads, effective_n_jobs
+from maxmargin._weights import checked_weights
 from maxmargin.decision import expand, linear
 from maxmargin.dual import Dual
 from maxmargin.kernels import NAMES, Kernel, Points, resolve_gamma
@@ -202,10 +202,10 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     def _weights(self, X: Any, sample_weight: Any) -> Floats:
         if callable(self.kernel):
             X = np.empty((_num_samples(X), 0))
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weight = checked_weights(sample_weight, X)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
-        return np.asarray(weight)
+        return weight
 
     def _kernel_for(self, X: Any, kept: Index) -> Kernel:
         """The kernel with its numbers; what is estimated from X is so from the rows that count."""

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from maxmargin._threads import Threads
+from maxmargin._weights import checked_weights
 from maxmargin.decision import expand
 from maxmargin.kernels import NAMES, Kernel, resolve_gamma
 
@@ -232,7 +233,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
             self._sparse = sp.issparse(X)
         elif sp.issparse(X) != self._sparse:
             X = sp.csr_array(X) if self._sparse else X.toarray()
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = checked_weights(sample_weight, X, ensure_non_negative=True)
         kept = np.flatnonzero(weight > 0)
         if alone and not len(kept):
             raise ValueError("Invalid input - all samples have zero or negative weights.")

@@ -428,7 +428,13 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
         part = 1.0 / (X.shape[0] * X.shape[1])
         variance = (X.multiply(X).data * part).sum() - (X.data * part).sum() ** 2
     else:
-        variance = X.var(dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = X.var(dtype=np.float64)
+    if not np.isfinite(variance):
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite: gamma='scale' asks for the variance of X, "
+            "which is too large for float64. Scale the features, for example with StandardScaler."
+        )
     return 1.0 / (X.shape[1] * float(variance)) if variance != 0 else 1.0
 
 

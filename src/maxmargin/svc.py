@@ -42,6 +42,8 @@ Index = NDArray[np.intp]
 class BaseSVC(ClassifierMixin, BaseSVM):
     """One-vs-one classification; a subclass supplies the dual problem of a pair."""
 
+    # How the message begins that is given where weights leave a single class, as in scikit-learn.
+    _one_class_left: ClassVar[str] = "Invalid input"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
@@ -155,7 +157,9 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         if n_classes < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {n_classes} class")
         if len(self.classes_) < 2:
-            raise ValueError("Invalid input - all samples with positive weights belong to the same class.")
+            raise ValueError(
+                self._one_class_left + " - all samples with positive weights belong to the same class."
+            )
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         if (self.class_weight_ < 0).any():
             raise ValueError("class_weight must not be negative.")
@@ -581,6 +585,7 @@ class NuSVC(BaseSVC):
     0.99
     """
 
+    _one_class_left = "specified nu is infeasible"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVC._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],

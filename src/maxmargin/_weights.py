@@ -1,0 +1,26 @@
+"""Sample weights as scikit-learn checks them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+# Later versions refuse weights that are all zero with a message that is not that of their own SVMs.
+_OPTIONS: dict[str, Any] = (
+    {"allow_all_zero_weights": True}
+    if "allow_all_zero_weights" in inspect.signature(_check_sample_weight).parameters
+    else {}
+)
+
+
+def checked_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = False) -> NDArray[np.float64]:
+    """One weight per row of X; all of them may be zero."""
+    return np.asarray(
+        _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=ensure_non_negative, **_OPTIONS
+        )
+    )

@@ -1,0 +1,63 @@
+"""scikit-learn's own tests of its SVMs, run against the classes of the same names here."""
+
+import importlib.util
+import types
+from unittest import mock
+
+import pytest
+import sklearn.svm
+
+import maxmargin
+
+theirs = pytest.importorskip("sklearn.svm.tests.test_svm")
+OURS = {name: getattr(maxmargin, name) for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")}
+# Tests of what is meant to differ.
+DIFFERENT = {
+    "test_svr_errors": "the kernel that returns one value for two rows is refused by fit, not by predict",
+    "test_tweak_params": "changes private arrays of LIBSVM's model",
+    "test_svc_raises_error_internal_representation": "changes private arrays of LIBSVM's model",
+    "test_libsvm_convergence_warnings": "two iterations are enough here",
+    "test_custom_kernel_not_array_input": "its kernel is right for two equal data sets only",
+    "test_probability": "probability=True is refused: CalibratedClassifierCV",
+    "test_hasattr_predict_proba": "probability=True is refused",
+    "test_probability_raises_futurewarning": "probability is refused, not deprecated",
+    "test_svc_nusvc_probA_probB_deprecated": "there is no probA_ to deprecate",
+    "test_negative_weight_equal_coeffs": "coefficients of NuSVR equal to 1e-3, with tol 1e-3 and another gap",
+}
+
+
+def _with_our_classes():
+    """Their module, loaded once more while our classes stand in the place of theirs."""
+    spec = importlib.util.spec_from_file_location("sklearn_svm_tests", theirs.__file__)
+    module = importlib.util.module_from_spec(spec)
+    with mock.patch.multiple(sklearn.svm, **OURS):
+        spec.loader.exec_module(module)
+    module.svm = types.SimpleNamespace(**(vars(sklearn.svm) | OURS))
+    return module
+
+
+@pytest.fixture
+def global_random_seed():
+    return 42
+
+
+_TESTS = {name: test for name, test in vars(_with_our_classes()).items() if name.startswith("test_")}
+globals().update({name: test for name, test in _TESTS.items() if name not in DIFFERENT})
+
+
+def test_error_messages_are_among_the_tests():
+    assert {
+        "test_negative_sample_weights_mask_all_samples",
+        "test_negative_weights_svc_leave_just_one_label",
+        "test_sparse_precomputed",
+        "test_unfitted",
+    } <= set(_TESTS) - set(DIFFERENT)
+
+
+@pytest.mark.parametrize("sample_weight", [[1, -0.5, 1, 1, 1, 1], [1, 1, 1, 0, 1, 1]])
+@pytest.mark.parametrize("name", ["SVC", "NuSVC", "NuSVR"])
+def test_equal_coefficients_despite_left_out_rows(name, sample_weight):
+    X, y = [[-2, -1], [-1, -1], [-1, -2], [1, 1], [1, 2], [2, 1]], [1, 1, 1, 2, 2, 2]
+    model = OURS[name](kernel="linear", tol=1e-6).fit(X, y, sample_weight=sample_weight)
+    first, second = abs(model.coef_).ravel()
+    assert first == pytest.approx(second, rel=1e-5)
