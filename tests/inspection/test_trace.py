@@ -74,7 +74,7 @@ def test_lines_are_the_records(runs, x, attribute, label):
 
 def test_the_objective_is_drawn_above_the_lowest(runs):
     display = TraceDisplay.from_solution(runs, y="objective")
-    lowest = min(run.objective for run in runs.values())
+    lowest = min(run.trace[-1].objective for run in runs.values())
     for line, run in zip(display.lines_, runs.values(), strict=True):
         expected = [r.objective - lowest for r in run.trace if r.n_iter > 0 and r.objective > lowest]
         np.testing.assert_allclose(line.get_ydata(), expected)
@@ -126,7 +126,7 @@ def test_a_run_without_any_step_is_an_empty_line():
 def test_wrong_arguments_are_refused(runs):
     with pytest.raises(ValueError, match="x must be one of iterations, seconds, kernel_calls, got 'steps'"):
         TraceDisplay.from_solution(runs, x="steps")
-    with pytest.raises(ValueError, match="y must be one of violation, objective, gap, got 'loss'"):
+    with pytest.raises(ValueError, match="y must be one of violation, objective, gap, relative_gap, got 'loss'"):
         TraceDisplay.from_solution(runs, y="loss")
     with pytest.raises(ValueError, match="needs x='iterations'"):
         TraceDisplay.from_solution(runs, x="seconds", bound=True)

@@ -247,6 +247,8 @@ def test_an_array_of_another_shape_or_dtype_or_none_is_refused(models, model):
                 continue  # an empty array cannot be shorter
             if name.endswith("n_samples_seen_") and new is not None and len(new):
                 continue  # may be float or int
+            if name.endswith("relative_gap_") and new is None:
+                continue  # files of earlier versions have none
             with pytest.raises(ModelFileError):
                 load(io.BytesIO(join({**header, "arrays": table}, others)))
 

@@ -199,7 +199,7 @@ def test_a_factorisation_that_fails_leaves_everything_to_the_pair_steps(monkeypa
     def fail(*a, **k):
         raise np.linalg.LinAlgError("not positive definite")
 
-    monkeypatch.setattr(finish.scipy.linalg, "cholesky", fail)
+    monkeypatch.setattr(finish.cholesky, "factor", fail)
     X, problem = case("c_svc", 100.0)
     solution = Batch(24, "newton").solve(problem, qp.gram_of(X), stop=Stop(1e-6))
     plain = Batch(24, None).solve(problem, qp.gram_of(X), stop=Stop(1e-6))

@@ -58,6 +58,9 @@ def projected(problem, u, g, extra=()):
     d = -(np.eye(m) - np.linalg.pinv(M) @ M) @ g
     return np.where(np.abs(d) > 1e-13, d, 0.0)
 
+# The flag of a computation that nobody ends.
+NEVER = np.zeros(1, np.int64)
+
 
 def local(problem, K, u):
     Q = qp.dense_q(problem, K)
@@ -74,7 +77,7 @@ def test_the_first_step_goes_along_the_gradient_projected_by_rosens_matrices(kin
     assert np.abs(d).max() > 1e-6
     reads = np.zeros(1, np.int64)
     box = (problem.lo, problem.hi, problem.group, problem.n_groups)
-    steps, _ = minimise(Q, g, u, *box, False, 1e-12, 1, reads)
+    steps, _ = minimise(Q, g, u, *box, False, 1e-12, 1, reads, NEVER)
     assert reads[0] == np.count_nonzero(d) * problem.m  # rows of the variables that move
     moved = u - before
     assert steps == 1
@@ -131,7 +134,7 @@ def test_conjugate_directions_end_on_a_face_after_as_many_steps_as_it_has_dimens
         x, g = u.copy(), -p.copy()
         reads = np.zeros(1, np.int64)
         counts[conjugate], done = minimise(
-            Q, g, x, lo, hi, np.zeros(n, int), 1, conjugate, 1e-7, 10**6, reads
+            Q, g, x, lo, hi, np.zeros(n, int), 1, conjugate, 1e-7, 10**6, reads, NEVER
         )
         assert done
         assert np.ptp(Q @ x - p) < 1e-5
@@ -148,7 +151,7 @@ def test_a_block_with_its_bounds_is_minimised_and_its_gradient_kept(directions, 
     for _ in range(500):
         # The paper's form ends with every face, so it is called again.
         minimise(Q, g, u, problem.lo, problem.hi, problem.group, problem.n_groups, directions == "conjugate",
-                 1e-9, 10**5, np.zeros(1, np.int64))  # fmt: skip
+                 1e-9, 10**5, np.zeros(1, np.int64), NEVER)  # fmt: skip
         if problem.violation(u, g) < 1e-7:
             break
     qp.assert_feasible(problem, u)
@@ -203,6 +206,7 @@ def test_kernel_values_used_are_all_that_the_steps_read_as_for_smo(directions, m
         return update(self, g, idx, change, gram)
 
     monkeypatch.setattr(rosen, "_product", product)
+    monkeypatch.setattr(rosen, "raised", lambda flag: False)
     monkeypatch.setattr(rosen, "minimise", minimise.py_func)
     monkeypatch.setattr(type(problem), "update", updated)
     again = Rosen(directions).solve(problem, qp.gram_of(X), stop=Stop(1e-6))
