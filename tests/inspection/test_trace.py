@@ -126,7 +126,7 @@ def test_a_run_without_any_step_is_an_empty_line():
 def test_wrong_arguments_are_refused(runs):
     with pytest.raises(ValueError, match="x must be one of iterations, seconds, kernel_calls, got 'steps'"):
         TraceDisplay.from_solution(runs, x="steps")
-    with pytest.raises(ValueError, match="y must be one of violation, objective, gap, relative_gap, got 'loss'"):
+    with pytest.raises(ValueError, match="violation, objective, gap, relative_gap, got 'loss'"):
         TraceDisplay.from_solution(runs, y="loss")
     with pytest.raises(ValueError, match="needs x='iterations'"):
         TraceDisplay.from_solution(runs, x="seconds", bound=True)

@@ -589,17 +589,16 @@ def test_reports_of_scores_that_fail_tell_of_the_scorer_alone():
     assert "During handling" not in text and "FoldModel" not in text
 
 
-def _needs_a_frame(X):
-    assert isinstance(X, pd.DataFrame)
-    return X
-
-
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_workers_have_scikit_learns_configuration(n_jobs, backend):
+    def needs_a_frame(X):
+        assert isinstance(X, pd.DataFrame)
+        return X
+
     X, y = iris()
     frame = pd.DataFrame(X, columns=list("wxyz"))
-    pipeline = make_pipeline(StandardScaler(), FunctionTransformer(_needs_a_frame), SVC())
+    pipeline = make_pipeline(StandardScaler(), FunctionTransformer(needs_a_frame), SVC())
     with sklearn.config_context(transform_output="pandas"), parallel_config(backend=backend):
         search = SVMSearchCV(pipeline, {"svc__C": [1.0, 10.0], "svc__gamma": [0.1, 1.0]}, n_jobs=n_jobs)
         assert search.fit(frame, y).best_score_ > 0.9

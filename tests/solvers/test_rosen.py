@@ -58,6 +58,7 @@ def projected(problem, u, g, extra=()):
     d = -(np.eye(m) - np.linalg.pinv(M) @ M) @ g
     return np.where(np.abs(d) > 1e-13, d, 0.0)
 
+
 # The flag of a computation that nobody ends.
 NEVER = np.zeros(1, np.int64)
 
