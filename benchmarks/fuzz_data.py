@@ -1,7 +1,7 @@
 """Data files that were damaged, or made to do harm: does anything but `DataError` come of them?
 
     python benchmarks/fuzz_data.py                        # 40,000 mutations, half an hour
-    python benchmarks/fuzz_data.py --quick                # 2,000
+    python benchmarks/fuzz_data.py --quick                # 500
     python benchmarks/fuzz_data.py --seed 3 --only 1234   # a single one again, here and now
 
 Files of every format are mutated (see data_mutations.py): by chance, packed, and on purpose: archives whose

@@ -1,7 +1,7 @@
 """Model files that were damaged, or made to do harm: does anything but `ModelFileError` come of them?
 
     python benchmarks/fuzz_models.py                        # 100,000 mutations, some minutes
-    python benchmarks/fuzz_models.py --quick                # 2,000
+    python benchmarks/fuzz_models.py --quick                # 500
     python benchmarks/fuzz_models.py --seed 3 --only 1234   # a single one again, here and now
 
 Files of every estimator and pipeline, in the native format and in LIBSVM's, are mutated (see mutations.py):
@@ -116,7 +116,7 @@ def main(source: str, title: str, mutations: int, description: str) -> None:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--mutations", type=int, default=mutations)
-    parser.add_argument("--quick", action="store_true", help="2,000 mutations")
+    parser.add_argument("--quick", action="store_true", help="500 mutations")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--memory", type=int, default=1024, help="megabytes")
     parser.add_argument("--seconds", type=float, default=10.0, help="for one mutation")
@@ -127,7 +127,7 @@ def main(source: str, title: str, mutations: int, description: str) -> None:
     args.source = source
     module = importlib.import_module(source)
     if args.quick:
-        args.mutations = 2000
+        args.mutations = 500
     if args.only is not None:
         form, name, way, data = module.mutation(module.files(), args.seed, args.only)
         print(form, name, way, len(data), "bytes:", module.outcome(form, data))
