@@ -150,3 +150,17 @@ def test_hulls_that_intersect_are_reported():
     X = np.array([[0.0], [1.0], [0.0], [1.0]])
     with pytest.warns(ConvergenceWarning, match="intersect to working precision"):
         NuSVC(nu=1.0, kernel="linear").fit(X, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("solver", ["rosen", "smo", "batch"])
+def test_a_multiplier_that_is_snapped_takes_its_part_of_the_gradient_with_it(solver, seed):
+    # Beside a sentinel the multipliers are so small that they are put on their bound: u = 0 at the end.
+    X = np.random.default_rng(seed).normal(size=(12, 2)) * [1.0, 1e3]
+    X[:2] *= 100
+    X[4] = 1e8
+    X = X.astype(np.float32).astype(np.float64)
+    y = np.where(np.arange(12) < 5, -1, 1)
+    model = fitted(X, y, kernel="poly", C=3.7, solver=solver, max_iter=2000, coef0=1.0, gamma=1.0)
+    gap, allowance = true_gap(model, X, y, 3.7, "poly", 1.0, coef0=1.0)
+    assert gap <= model.dual_gap_[0] * (1 + 1e-9) + allowance

@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -665,3 +667,24 @@ def test_weights_of_one_class_matter_by_their_ratio_only():
 def test_equal_bounds_are_the_same_as_c():
     one, other = dual.c_svc(SIGNS, C=2.5), dual.c_svc(SIGNS, bounds=np.full(5, 2.5))
     assert np.array_equal(one.lo, other.lo) and np.array_equal(one.hi, other.hi)
+
+
+@pytest.mark.parametrize("kind", ["c_svc", "reduced_hulls", "all_distances"])
+def test_accurate_gradient_is_right_where_the_sums_of_the_classes_cancel(kind):
+    rng = np.random.default_rng(0)
+    X = 1e6 + rng.normal(size=(12, 2)).astype(np.float32).astype(np.float64)
+    y = np.repeat([-1, 1], 6)
+    problem = {
+        "c_svc": lambda: dual.c_svc(y, C=1.0),
+        "reduced_hulls": lambda: dual.reduced_hulls(y, mu=0.5),
+        "all_distances": lambda: dual.all_distances(np.arange(12) % 3, mu=0.5),
+    }[kind]()
+    u = problem.repair(problem.start() + 0.1 * rng.random(problem.m))
+    rows = [[Fraction(value) for value in X[r]] for r in problem.row]
+    got = problem.accurate_gradient(u, np.arange(problem.m), Gram(X, kernel="linear", dtype="float64"))
+    for i in range(problem.m):
+        true = Fraction(problem.ridge[i]) * Fraction(u[i]) - Fraction(problem.p[i])
+        for j in np.flatnonzero(u):
+            coupling = Fraction(problem.coupling[problem.label[i], problem.label[j]])
+            true += coupling * Fraction(u[j]) * sum(a * b for a, b in zip(rows[i], rows[j], strict=True))
+        assert abs(Fraction(got[i]) - true) <= Fraction(1e-15) * max(abs(true), 1)

@@ -22,19 +22,19 @@ _LINEAR, _POLY, _SIGMOID, _RBF, _LAPLACIAN = range(5)
 _KINDS = {"linear": _LINEAR, "poly": _POLY, "sigmoid": _SIGMOID, "rbf": _RBF, "laplacian": _LAPLACIAN}
 
 
-def sums(kernel: Any, X: Any, rows: Index, columns: Index, coef: Floats) -> Floats:
-    """``k(X[rows], X[columns]) @ coef``, for the named kernels of features."""
+def sums(kernel: Any, X: Any, rows: Index, columns: Index, coef: Floats, factor: Floats) -> Floats:
+    """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features."""
     kind = _KINDS[kernel.name]
     A, B = (Lines.of(_float64(X[index])) for index in (rows, columns))
-    coef = np.ascontiguousarray(coef, dtype=np.float64)
+    coef, factor = (np.ascontiguousarray(c, dtype=np.float64) for c in (coef, factor))
     if kind == _LINEAR:
         width = X.shape[1]
         if not A.dense:  # only the features that occur
             there, at = np.unique(np.concatenate([A.indices, B.indices]), return_inverse=True)
             A, B = A._replace(indices=at[: len(A.indices)]), B._replace(indices=at[len(A.indices) :])
             width = len(there)
-        return np.asarray(_linear_sums(A, B, coef, width))
-    return np.asarray(_pair_sums(kind, A, B, coef, kernel.gamma, kernel.coef0, kernel.degree))
+        return np.asarray(_linear_sums(A, B, coef, factor, width))
+    return np.asarray(_pair_sums(kind, A, B, coef, factor, kernel.gamma, kernel.coef0, kernel.degree))
 
 
 def squared_distances(A: Any, B: Any) -> Floats:
@@ -44,11 +44,10 @@ def squared_distances(A: Any, B: Any) -> Floats:
     return out
 
 
-def weighted_sums(K: Any, coef: Floats) -> Floats:
-    """``K @ coef`` for given values."""
-    return np.asarray(
-        _matrix_sums(np.ascontiguousarray(K, dtype=np.float64), np.asarray(coef, dtype=np.float64))
-    )
+def weighted_sums(K: Any, coef: Floats, factor: Floats) -> Floats:
+    """``K @ (coef * factor)`` for given values."""
+    K, coef, factor = (np.ascontiguousarray(part, dtype=np.float64) for part in (K, coef, factor))
+    return np.asarray(_matrix_sums(K, coef, factor))
 
 
 def _float64(X: Any) -> Any:
@@ -143,27 +142,29 @@ def _value(kind, A, i, B, j, gamma, coef0, degree):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _pair_sums(kind, A, B, coef, gamma, coef0, degree):  # type: ignore[no-untyped-def]
+def _pair_sums(kind, A, B, coef, factor, gamma, coef0, degree):  # type: ignore[no-untyped-def]
     out = np.empty(len(A.indptr) - 1)
     for i in range(len(out)):
         x, y = 0.0, 0.0
         for j in range(len(coef)):
             p, q = _value(kind, A, i, B, j, gamma, coef0, degree)
-            p, q = _times(p, q, coef[j], 0.0)
+            c, d = _two_product(coef[j], factor[j])
+            p, q = _times(p, q, c, d)
             x, y = _plus(x, y, p, q)
         out[i] = x + y
     return out
 
 
 @compiled()
-def _linear_sums(A, B, coef, width):  # type: ignore[no-untyped-def]
-    """<x_i, w> with the weights w = sum_j coef_j x_j in pairs of numbers."""
+def _linear_sums(A, B, coef, factor, width):  # type: ignore[no-untyped-def]
+    """<x_i, w> with the weights w = sum_j coef_j factor_j x_j in pairs of numbers."""
     high, low = np.zeros(width), np.zeros(width)
     for j in range(len(coef)):
         start = B.indptr[j]
+        c, d = _two_product(coef[j], factor[j])
         for k in range(start, B.indptr[j + 1]):
             f = B.indices[k - start if B.dense else k]
-            p, e = _two_product(coef[j], B.data[k])
+            p, e = _times(c, d, B.data[k], 0.0)
             high[f], low[f] = _plus(high[f], low[f], p, e)
     out = np.empty(len(A.indptr) - 1)
     for i in range(len(out)):
@@ -178,12 +179,13 @@ def _linear_sums(A, B, coef, width):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _matrix_sums(K, coef):  # type: ignore[no-untyped-def]
+def _matrix_sums(K, coef, factor):  # type: ignore[no-untyped-def]
     out = np.empty(len(K))
     for i in range(len(K)):
         x, y = 0.0, 0.0
         for j in range(len(coef)):
-            p, e = _two_product(K[i, j], coef[j])
+            c, d = _two_product(coef[j], factor[j])
+            p, e = _times(c, d, K[i, j], 0.0)
             x, y = _plus(x, y, p, e)
         out[i] = x + y
     return out

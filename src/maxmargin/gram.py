@@ -582,16 +582,19 @@ class Gram:
             out = expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]
         return out
 
-    def accurate(self, rows: Index, columns: Index, coef: Array) -> Array:
-        """`exact` in twice the digits of float64, where its own rounding would matter; slower."""
+    def accurate(self, rows: Index, columns: Index, coef: Array, factor: Array) -> Array:
+        """``K[rows, columns] @ (coef * factor)`` in twice the digits of float64, where those would not do.
+
+        Slower than `exact`; every entry is rounded once.
+        """
         from maxmargin import _accurate
 
         take = (lambda i: i) if self.index is None else self.index.__getitem__
         if self.kernel.name == "precomputed":
-            return _accurate.weighted_sums(self.points.X[np.ix_(rows, columns)], coef)
+            return _accurate.weighted_sums(self.points.X[np.ix_(rows, columns)], coef, factor)
         if callable(self.kernel.name):
-            return _accurate.weighted_sums(self.block(rows, columns, _Nobody()), coef)
-        return _accurate.sums(self.kernel, self.X, take(rows), take(columns), coef)
+            return _accurate.weighted_sums(self.block(rows, columns, _Nobody()), coef, factor)
+        return _accurate.sums(self.kernel, self.X, take(rows), take(columns), coef, factor)
 
     def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Array:
         """Bound the rounding errors of ``K[rows, columns] @ coef`` (see `maxmargin.rounding`).

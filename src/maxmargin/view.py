@@ -83,9 +83,9 @@ class View:
         """See `Gram.exact`."""
         return self.base.exact(self.columns[rows], self.columns[columns], coef)
 
-    def accurate(self, rows: Index, columns: Index, coef: Array) -> Array:
+    def accurate(self, rows: Index, columns: Index, coef: Array, factor: Array) -> Array:
         """See `Gram.accurate`."""
-        return self.base.accurate(self.columns[rows], self.columns[columns], coef)
+        return self.base.accurate(self.columns[rows], self.columns[columns], coef, factor)
 
     def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Array:
         """See `Gram.bound`."""

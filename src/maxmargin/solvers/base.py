@@ -410,15 +410,16 @@ def _finalised(state: State, status: Status, precision: Precision) -> Status:
         state.u = problem.start()
         state.g = problem.gradient(state.u, state.gram)
         status = Status.STALLED if overflow else status
-    if status is not Status.SOLVED:
-        _allow_for_rounding(state, precision, quickly=status in (Status.MAX_TIME, Status.INTERRUPTED))
     snapped = problem.snap(state.u)
     moved = np.flatnonzero(snapped != state.u)
     if len(moved) and not current().late:
-        g = state.g.copy()
-        problem.update(g, moved, (snapped - state.u)[moved], state.gram)
-        if status is not Status.SOLVED or problem.violation(snapped, g, state.noise) <= state.stop.tol:
-            state.u, state.g = snapped, g
+        g, change = state.g.copy(), snapped - state.u
+        problem.update(g, moved, change[moved], state.gram)
+        noise = state.noise + problem.rounding(change, np.arange(problem.m), state.gram)
+        if status is not Status.SOLVED or problem.violation(snapped, g, noise) <= state.stop.tol:
+            state.u, state.g, state.noise = snapped, g, noise
+    if status is not Status.SOLVED:
+        _allow_for_rounding(state, precision, quickly=status in (Status.MAX_TIME, Status.INTERRUPTED))
     if not problem.feasible(state.u):
         # No engine may do this; if one does, its point is not passed on.
         state.u = problem.repair(state.u)

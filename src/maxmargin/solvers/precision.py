@@ -41,7 +41,7 @@ def exact_entries(problem: Dual, u: Floats, some: Index, gram: Any, allowed: flo
         with np.errstate(over="ignore", invalid="ignore"):
             for start, stop in slices(len(poor), _ACCURATE * np.count_nonzero(u) * gram.cost):
                 part = poor[start:stop]
-                g[part] = problem.exact_gradient(u, some[part], gram, accurate=True)
+                g[part] = problem.accurate_gradient(u, some[part], gram)
             # What remains is the rounding of the result, and that of exponentials or of a user's function.
             rest = 2.0**-50 * (np.abs(g[poor]) + np.abs(problem.p[some[poor]]))
             if gram.kernel.translation_invariant:
