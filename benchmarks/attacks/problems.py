@@ -37,7 +37,7 @@ SOLVERS = {
     "OneClassSVM": (*EVERY, "simple", "simple-block"),
     "L2OneClassSVM": (*EVERY, *HULLS),
     "AllDistancesSVC": EVERY,
-    "CrammerSingerSVC": ("crammer-singer", *EVERY),
+    "CrammerSingerSVC": ("crammer-singer", *(name for name in EVERY if name != "batch")),
 }
 
 
