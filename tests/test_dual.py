@@ -688,3 +688,25 @@ def test_accurate_gradient_is_right_where_the_sums_of_the_classes_cancel(kind):
             coupling = Fraction(problem.coupling[problem.label[i], problem.label[j]])
             true += coupling * Fraction(u[j]) * sum(a * b for a, b in zip(rows[i], rows[j], strict=True))
         assert abs(Fraction(got[i]) - true) <= Fraction(1e-15) * max(abs(true), 1)
+
+
+@pytest.mark.parametrize("loss", ["linear", "squared"])
+def test_snapping_leaves_one_multiplier_of_a_row_of_a_regression(loss):
+    y = np.array([0.0, 1.0, 3.0])
+    problem = (
+        dual.epsilon_svr(y, C=2.0, epsilon=0.1)
+        if loss == "linear"
+        else dual.squared_epsilon_svr(y, ridge=0.25, epsilon=0.1)
+    )
+    u = np.array([1.5, 0.25, 0.0, -0.25, -1.0, -0.5])
+    snapped = problem.snap(u)
+    np.testing.assert_array_equal(snapped, [1.25, 0.0, 0.0, 0.0, -0.75, -0.5])
+    assert problem.objective(snapped, problem.gradient(snapped, qp.gram_of(np.eye(3)))) < problem.objective(
+        u, problem.gradient(u, qp.gram_of(np.eye(3)))
+    )
+
+
+def test_snapping_keeps_both_multipliers_where_their_sizes_add_up_to_a_given_value():
+    problem = dual.nu_svr(np.array([0.0, 1.0, 3.0]), C=2.0, nu=0.5)
+    u = np.array([1.25, 0.25, 0.0, -0.25, -0.75, -0.5])
+    np.testing.assert_array_equal(problem.snap(u), u)

@@ -481,3 +481,15 @@ def test_a_callable_gets_the_samples_as_they_were_given():
     np.testing.assert_array_equal(got, [[2, 0], [2, 0], [0, 1]])
     kernel = Kernel(common)
     np.testing.assert_array_equal(kernel.diag(kernel.prepare(words)), [3, 3, 3])
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("value", [0.1, -1e-9, 1e8 / 3])
+def test_gamma_of_data_without_variance_is_one(layout, value):
+    assert resolve_gamma("scale", layout(np.full((13, 1), value))) == 1.0
+
+
+def test_gamma_of_sparse_data_is_that_of_the_same_dense_data():
+    X = 1e4 + np.random.default_rng(0).normal(size=(50, 4))
+    X[::3, 1] = 0.0
+    assert resolve_gamma("scale", sp.csr_array(X)) == pytest.approx(resolve_gamma("scale", X), rel=1e-12)

@@ -227,22 +227,33 @@ class Dual:
 
         What this takes from a sum goes to the variable of the group with the most room, if there is one; a
         sum of bounds is right up to rounding. A variable that is free by an ulp only would decide about the
-        offset where all others are at a bound and the offset has a whole interval (see `offset`).
+        offset where all others are at a bound and the offset has a whole interval (see `offset`). Of the
+        two variables of a row of a regression one becomes 0, if nothing but their sum is given: that is what
+        a model keeps, and where kernel values are huge the rounding of this sum matters.
         """
+        given, u = u, self._one_sided(u)
         with np.errstate(invalid="ignore"):
             near = np.where(np.isfinite(self.hi - self.lo), _AT_BOUND * (self.hi - self.lo), 0.0)
             out = np.where(u - self.lo <= near, self.lo, np.where(self.hi - u <= near, self.hi, u))
-        moved = np.flatnonzero(out != u)
+        moved = np.flatnonzero(out != given)
         if not len(moved):
-            return u
+            return given
         for k in np.unique(self.group[moved]):
             member = np.arange(self.m)[self.members[k]]
             room = np.minimum(out[member] - self.lo[member], self.hi[member] - out[member])
             best = int(np.argmax(room))
-            change = fsum(u[member]) - fsum(out[member])
+            change = fsum(given[member]) - fsum(out[member])
             if room[best] > 1e3 * abs(change):
                 out[member[best]] += change
         return out
+
+    def _one_sided(self, u: Floats) -> Floats:
+        """Of u_i >= 0 >= u_{n+i} only their sum, in regressions without a given sum of sizes."""
+        n = self.m // 2
+        if not self.twins or self.n_groups != 1 or self.lo[:n].any() or self.hi[n:].any():
+            return u
+        total = u[:n] + u[n:]
+        return np.concatenate([np.maximum(total, 0.0), np.minimum(total, 0.0)])
 
     # -- the matrix --------------------------------------------------------------------------
 

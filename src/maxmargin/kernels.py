@@ -423,19 +423,30 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
     if sp.issparse(X):
-        X = X.tocsr().astype(np.float64)
-        # `mean` takes an array of one number per column in older versions of SciPy.
-        part = 1.0 / (X.shape[0] * X.shape[1])
-        variance = (X.multiply(X).data * part).sum() - (X.data * part).sum() ** 2
+        variance = _sparse_variance(X.tocsr())
     else:
         with np.errstate(over="ignore", invalid="ignore"):
             variance = X.var(dtype=np.float64)
+        first = X.flat[0]
+        if variance < 1e-25 * float(first) ** 2 and (first == X).all():
+            variance = 0.0  # not what rounding made of it
     if not np.isfinite(variance):
         raise ValueError(
             "The dual coefficients or intercepts are not finite: gamma='scale' asks for the variance of X, "
             "which is too large for float64. Scale the features, for example with StandardScaler."
         )
     return 1.0 / (X.shape[1] * float(variance)) if variance != 0 else 1.0
+
+
+def _sparse_variance(X: Any) -> float:
+    """The variance of all entries, zeros included, from differences: equal entries give exactly 0."""
+    data = X.data.astype(np.float64)
+    size = float(X.shape[0]) * float(X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float((data / size).sum())
+        if len(data) == size and (data == data[0]).all():
+            return 0.0
+        return float(np.square(data - mean).sum() / size + (size - len(data)) / size * mean**2)
 
 
 def _squared_norms(X: Any) -> Array:
