@@ -422,6 +422,8 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
         return 1.0 / X.shape[1]
     if gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
+    if 0 in X.shape:
+        return 1.0
     if sp.issparse(X):
         variance = _sparse_variance(X.tocsr())
     else:
