@@ -7,9 +7,10 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import qp
-from maxmargin import dual, solvers
+from maxmargin import SVC, dual, solvers
 from maxmargin.gram import Gram
 from maxmargin.solvers import SMO, Batch, Record, Solver, Status, Stop
 
@@ -672,3 +673,34 @@ def test_solver_of_one_problem_solves_it():
     problem, X, _, _, best = qp.solved_problem("one_class", 0)
     solution = OnlyOneClass().solve(problem, qp.gram_of(X), stop=Stop(1e-8))
     assert solution.objective == pytest.approx(best, rel=1e-6)
+
+
+class Idle(Solver):
+    """A solver that never makes a step, and does not say so."""
+
+    name = "idle"
+    about = "nothing"
+
+    def accepts(self, problem):
+        return True
+
+    def advance(self, state):
+        pass
+
+
+def test_a_solver_that_makes_no_steps_ends_as_stalled():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    problem = dual.c_svc(np.repeat([-1, 1], 10), C=1.0)
+    assert Idle().solve(problem, Gram(X, gamma=1.0)).status is Status.STALLED
+
+
+@pytest.mark.parametrize("solver", ["gilbert", "maxminover", "mdm", "mdm-accelerated", "npa"])
+@pytest.mark.parametrize("seed", range(4))
+def test_hulls_of_an_indefinite_kernel_come_to_an_end(solver, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.choice([-2.0, -0.5, 0.5, 1.5, 2.0, 2.5], size=(16, 1)), np.arange(16) % 2
+    kernel = {"kernel": "sigmoid", "gamma": 1.0, "coef0": 5.0 * (seed % 2)}
+    model = SVC(C=5e3, loss="squared_hinge", solver=solver, tol=1e-9, max_iter=2000, max_time=20, **kernel)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.status_ in ("stalled", "max_iter", "infeasible")

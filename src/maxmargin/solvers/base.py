@@ -25,6 +25,8 @@ from maxmargin.solvers.state import State, Stop
 
 Floats = NDArray[np.float64]
 
+# Advances without an iteration after which nothing is expected to come of another.
+_IDLE = 100
 # An objective below this has no minimum.
 _BOTTOM = -1e100
 
@@ -275,7 +277,7 @@ class Solver(ABC):
         """How it ended."""
         problem, stop, limit = state.problem, state.stop, run.limit
         unbounded = not (np.isfinite(problem.lo).all() and np.isfinite(problem.hi).all())
-        asked = False  # by a callback, to end
+        asked, idle = False, 0  # by a callback, to end; advances without an iteration
         while True:
             record, scale = self._look(state, run)
             if unbounded and not record.objective > _BOTTOM:
@@ -286,7 +288,9 @@ class Solver(ABC):
             with_noise = record.violation
             if np.any(state.noise):
                 with_noise = problem.violation(state.u, state.g, state.noise)
-            state.target = (state.tol - (with_noise - record.violation)) / scale
+            # Without a scale (||W|| is 0, or not even positive) there is no finite violation to aim at.
+            lost = with_noise - record.violation if np.isfinite(record.violation) else 0.0
+            state.target = (state.tol - lost) / scale
             reached = self._reached(state, scale, with_noise)
             ending = asked or limit.over or self._used_up(state, record) is not None
             if (reached or ending or state.stuck) and self.settle(state):
@@ -308,9 +312,11 @@ class Solver(ABC):
                 state.least, state.most = problem.extremes(state.u, state.g)
                 self.begin(state)
             state.left = stop.iterations(problem.m) - state.n_iter
+            before = state.n_iter
             self.advance(state)
+            idle = idle + 1 if state.n_iter == before else 0
             # What did not move may have had no time to.
-            state.stuck = state.stuck and not limit.over
+            state.stuck = (state.stuck or idle >= _IDLE) and not limit.over
 
     @staticmethod
     def _look(state: State, run: _Run) -> tuple[Record, float]:
