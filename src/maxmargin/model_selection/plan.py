@@ -24,7 +24,7 @@ DIRECTIONS: dict[str, tuple[tuple[str, bool], ...]] = {
     "CrammerSingerSVC": (("C", False),),
     "L2OneClassSVM": (("C", False),),
     "NuSVC": (("nu", False),),
-    "NuSVR": (("nu", True), ("C", True)),
+    "NuSVR": (("nu", False), ("C", True)),
     "OneClassSVM": (("nu", False),),
     "AllDistancesSVC": (("nu", False), ("mu", True)),
 }
