@@ -164,3 +164,33 @@ def test_a_multiplier_that_is_snapped_takes_its_part_of_the_gradient_with_it(sol
     model = fitted(X, y, kernel="poly", C=3.7, solver=solver, max_iter=2000, coef0=1.0, gamma=1.0)
     gap, allowance = true_gap(model, X, y, 3.7, "poly", 1.0, coef0=1.0)
     assert gap <= model.dual_gap_[0] * (1 + 1e-9) + allowance
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("wide", ["ids", "timestamps", "sentinels"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_neighbours_far_from_the_centre_are_told_apart_beyond_512_rows(kernel, wide, loss):
+    X, y, rng = labelled(700, 0, 5)
+    column = {"ids": rng.integers(0, 500_000, 700), "timestamps": 1.6e9 + 60 * np.arange(700)}
+    X[:, 1] = column.get(wide, np.where(np.arange(700) % 17 == 0, -999.0, X[:, 1]))
+    model = fitted(X, y, kernel=kernel, gamma=1e-3, C=100.0, loss=loss)
+    assert model.status_ == "solved"
+    full = np.zeros(700, LONG)
+    full[model.support_] = model.dual_coef_[0]
+    score = long_kernel(X, kernel, 1e-3) @ full
+    g = y - score - (full / 200 if loss == "squared_hinge" else 0)
+    top = 100.0 if loss == "hinge" else np.inf
+    up = np.where(y > 0, full < top, full < 0)
+    down = np.where(y > 0, full > 0, full > -top)
+    assert g[up].max() - g[down].min() <= 1.001e-3
+
+
+def test_float32_rows_get_the_decision_values_of_the_same_float64_rows():
+    rng = np.random.default_rng(1)
+    X = np.c_[1e5 * rng.normal(size=500), rng.normal(size=(500, 4))].astype(np.float32)
+    y = np.where(X[:, 1] + 0.5 * rng.normal(size=500) > 0, 1, -1)
+    for kernel in ("rbf", "laplacian"):
+        model = fitted(X, y, kernel=kernel, C=100.0, gamma=1e-3)
+        np.testing.assert_allclose(
+            model.decision_function(X), model.decision_function(X.astype(np.float64)), atol=1e-5
+        )

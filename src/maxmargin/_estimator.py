@@ -453,7 +453,10 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             dtype = np.dtype(np.float64)
         kept = self._prepared.get("vectors")
         if kept is None or kept[0] is not source or kept[1] != (kernel, dtype):
-            kept = (source, (kernel, dtype), kernel.lay_out(kernel.prepare(source, dtype)))
+            points = kernel.prepare(source, dtype)
+            if dtype == np.float32 and not kernel.float32_suffices(points):
+                points = kernel.prepare(source, np.float64)
+            kept = (source, (kernel, dtype), kernel.lay_out(points))
             self._prepared["vectors"] = kept
         return kept[2]
 

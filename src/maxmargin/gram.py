@@ -135,7 +135,8 @@ class Gram:
         self.n = self.points.n
         self.columns: Index = np.arange(self.n)
         self.diag: Array = kernel.diag(self.points)
-        if self.dtype == np.float32 and not np.max(np.abs(self.diag), initial=0.0) <= _LARGEST_FLOAT32:
+        large = not np.max(np.abs(self.diag), initial=0.0) <= _LARGEST_FLOAT32
+        if self.dtype == np.float32 and (large or not kernel.float32_suffices(self.points)):
             self.dtype = np.dtype(np.float64)
             self.points = kernel.prepare(X, self.dtype, index=self.index)
             self.diag = kernel.diag(self.points)

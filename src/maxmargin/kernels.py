@@ -44,11 +44,12 @@ _PANEL_VALUES = 1 << 17
 _SPARSE_BELOW = 0.3
 # Features up to which dense panels beat BLAS, and the largest panels that are kept beside the data.
 _NARROW, _PANELS_BYTES = 64, 1 << 27
-# Scaled squared norms (the exponent of 2 at the centre) from which on rows are distant: beyond `_FAR`
-# products are not used at all. A row within `_OUTER` is at least 34 away from those, which leaves 2 ** -1100
-# of a kernel value.
-_FAR = 1e6
-_OUTER = (_FAR**0.5 - 34.0) ** 2
+# Scaled squared norms (the exponent of 2 at the centre) from which on rows are distant: an exponent that is
+# computed from such norms has an error of some 1e-4 in float32, 1e-9 in float64. Beyond the second number
+# products are not used at all: a row within the first is 34 away or more, which leaves 2 ** -1100 of a value.
+_DISTANT = {np.dtype(t): (outer, (outer**0.5 + 34.0) ** 2) for t, outer in (("f4", 256.0), ("f8", 9.3e5))}
+# Share of the rows that may be distant, and largest 1-norm (as an exponent of 2), where float32 is used.
+_FEW_DISTANT, _LARGEST_1_NORM = 1 / 16, 256.0
 # Stands for the norm of a row that is not there.
 _NOWHERE = 1e4
 # A norm from which on a few distant rows could matter for the centre, and the rows that a median is taken of.
@@ -189,14 +190,15 @@ class Kernel:
                 if robust is not centre:
                     centre, X = robust, _laid(given, dtype, index, robust, sparse)
                     norm = self._norms(X)
-        far = np.flatnonzero(~(norm <= _OUTER))
+        outer, far_out = _DISTANT[dtype]
+        far = np.flatnonzero(~(norm <= outer))
         distant = None
         if len(far):
             at = np.full(len(norm), -1)
             at[far] = np.arange(len(far))
             rows = far if index is None else index[far]
             distant = _Distant(given[rows].astype(np.float64), at)
-            beyond = ~(norm <= _FAR)  # nothing within _OUTER is near enough to have a value
+            beyond = ~(norm <= far_out)  # nothing within `outer` is near enough to have a value
             X = _without(X, beyond)
             norm[beyond] = _NOWHERE
         X, columns = _numbered(X, like, sparse)
@@ -217,6 +219,20 @@ class Kernel:
             return points
         panels = Panels(Lines.of(points.X), d, points.norm, self.slope, np.arange(points.n))
         return replace(points, panels=panels)
+
+    def float32_suffices(self, points: Points) -> bool:
+        """Whether float32 values of these points, prepared in float32, are accurate to some digits.
+
+        The error of an exponent grows with the distance from the centre, and matters between neighbours
+        there: a few such rows are treated one by one (`_Distant`), many take float64.
+        """
+        if points.distant is not None:
+            return bool((points.distant.at >= 0).mean() <= _FEW_DISTANT)
+        if self.name == "laplacian" and points.n:
+            with np.errstate(over="ignore"):
+                largest = np.asarray(abs(points.X).sum(axis=1, dtype=np.float64)).max(initial=0.0)
+                return bool(self.gamma * _LOG2E * largest <= _LARGEST_1_NORM)
+        return True
 
     def diag(self, points: Points) -> Array:
         """k(x, x) of every point, float64."""

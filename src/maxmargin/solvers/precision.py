@@ -79,7 +79,10 @@ def measured(
         of = np.flatnonzero(kind)
         if len(of):
             first = of[near[of]] if near[of].any() else of
+            # Evenly spread, and where the bounds allow for the largest errors.
+            doubtful = of[np.argpartition(-noise[of], min(_SAMPLE // 2, len(of) - 1))[: _SAMPLE // 2]]
             some = np.union1d(first[_spread(len(first), _SAMPLE)], of[_spread(len(of), _SAMPLE // 4)])
+            some = np.union1d(some, doubtful)
             exact, error = exact_entries(problem, u, some, gram, allowed)
             noise[of] *= _SAFETY * np.max((np.abs(exact - g[some]) + error) / noise[some])
     return Measurement(None, noise)
