@@ -22,7 +22,7 @@ DIFFICULTIES = (
     "plain", "offset", "sentinel row", "sentinel values", "zero or huge columns", "mixed scales",
     "duplicates", "opposite labels", "bootstrap", "weights", "balanced, small C", "many classes", "tiny C",
     "huge C",
-    "rank deficient", "few rows per class", "extreme gamma", "large coef0", "many rows",
+    "rank deficient", "few rows per class", "extreme gamma", "large coef0", "many rows", "wide column",
 )  # fmt: skip
 EVERY = ("auto", "batch", "smo", "smo-first-order", "rosen", "rosen-conjugate")
 HULLS = ("mdm", "mdm-accelerated", "npa", "gilbert", "maxminover")
@@ -92,6 +92,14 @@ def spoil(rng: Rng, X: NDArray[np.float64], difficulty: str) -> NDArray[np.float
             X[:, k] = np.where(rng.random(n) < 0.5, 0.0, np.round(values))
     elif difficulty == "mixed scales":
         X *= 10.0 ** rng.uniform(-6, 6, size=d)
+    elif difficulty == "wide column":
+        wide = (
+            rng.integers(0, 500_000, n),
+            1.6e9 + 60.0 * np.arange(n),
+            1e5 * X[:, 0],
+            10.0 ** (2 * X[:, 0]),
+        )
+        X[:, rng.integers(d)] = wide[int(rng.integers(4))]
     elif difficulty == "duplicates":
         X[n // 3 :] = X[rng.integers(max(n // 3, 1), size=n - n // 3)]
     elif difficulty == "bootstrap":
@@ -122,7 +130,9 @@ def labels(rng: Rng, X: NDArray[np.float64], k: int, noise: float) -> NDArray[np
 def size_of(rng: Rng, difficulty: str, most: int) -> tuple[int, int]:
     """Rows and columns."""
     d = int(rng.choice([1, 2, 3, 5, 8, 20]))
-    if difficulty == "many rows":  # beyond 512 and 2,048 rows other code is used
+    if difficulty == "many rows" or (
+        difficulty == "wide column" and rng.random() < 0.7
+    ):  # beyond 512 and 2,048 rows other code is used
         return min(int(rng.choice([520, 600, 900, 1500, 2100, 2600])), most), min(d, 5)
     n = int(rng.choice([rng.integers(6, 40), rng.integers(20, 150), rng.integers(100, 350)]))
     return n, d
@@ -219,6 +229,8 @@ def _model(rng: Rng, kind: str, X: Any, difficulty: str) -> tuple[Any, Any, Any,
         gamma *= 10.0 ** rng.choice([-8, -4, 4, 8])
     elif difficulty == "sentinel row" and rng.random() < 0.7:
         gamma = 10.0 ** rng.uniform(-2, 1)
+    elif difficulty == "wide column":
+        gamma = 10.0 ** rng.uniform(-4, 0)
     options["gamma"] = str(rng.choice(["scale", "auto"])) if rng.random() < 0.25 else float(gamma)
     if kernel in ("poly", "sigmoid"):
         options["degree"] = int(rng.integers(1, 6))

@@ -616,3 +616,36 @@ def test_metadata_are_routed_to_the_steps_and_scorers_that_ask_for_them(n_jobs):
         assert_same_results(*both(machine, GRID, X, y, **options), atol=1e-12)
         grid = {"svc__C": [0.1, 1.0], "svc__gamma": [0.1, 1.0]}
         assert_same_results(*both(scaled, grid, X, y, **options), atol=1e-12)
+
+
+class ScaledSVC(SVC):
+    """A subclass whose methods change what they are given."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(5 * X, y, sample_weight)
+
+    def predict(self, X):
+        return super().predict(5 * X)
+
+
+def test_a_subclass_with_methods_of_its_own_is_trained_and_scored_by_them():
+    X, y = iris()
+    assert_same_results(*both(ScaledSVC(**TIGHT), GRID, X, y), atol=0)
+
+
+def test_splits_may_be_masks():
+    X, y = iris()
+    train = np.random.default_rng(0).random(len(y)) < 0.7
+    assert_same_results(*both(SVC(**TIGHT), GRID, X, y, cv=[(train, ~train)]), atol=1e-12)
+
+
+@pytest.mark.parametrize("path", ["auto", "cold"])
+def test_an_indefinite_kernel_has_the_scores_of_cold_fits(path):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 5)) * [1, 1, 3, 1, 1]
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=150), [-0.5, 0.5])
+    grid = {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}
+    for kernel in ({"kernel": "sigmoid"}, {"kernel": "poly", "coef0": -1.0}):
+        machine = SVC(max_iter=20_000, **kernel, **TIGHT)
+        ours = SVMSearchCV(machine, grid, path=path).fit(X, y)
+        assert_same_results(ours, GridSearchCV(machine, grid).fit(X, y), atol=0)

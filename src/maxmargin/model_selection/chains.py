@@ -126,6 +126,20 @@ def _usual(X: Any, y: Any, task: Task, fold: int, node: int) -> Result:
     return result
 
 
+def _overridden(estimator: Any) -> bool:
+    """Whether a subclass of somebody else's has methods of its own that are given data."""
+    names = ("fit", "predict", "decision_function", "score", "score_samples")
+    for name in names:
+        owner = next((cls for cls in type(estimator).__mro__ if name in vars(cls)), None)
+        if owner is not None and owner.__module__.partition(".")[0] not in ("maxmargin", "sklearn"):
+            return True
+    return False
+
+
+def _may_be_indefinite(estimator: Any) -> bool:
+    return estimator.kernel == "sigmoid" or (estimator.kernel == "poly" and estimator.coef0 < 0)
+
+
 class _Nodes:
     """The estimators of a chain's nodes, and what comes before them in a pipeline."""
 
@@ -133,6 +147,8 @@ class _Nodes:
         self.before, last, self.prefix = split_pipeline(task.estimator)
         if not isinstance(last, BaseSVM):
             raise NotImplementedError("an estimator that keeps its own matrix")
+        if _overridden(last):
+            raise NotImplementedError("a subclass whose own methods must see the data")
         outer, _ = split_parameters(task.candidates[chain.nodes[0]], self.prefix)
         if self.before is not None and outer:
             self.before = clone(self.before).set_params(**outer)
@@ -153,6 +169,8 @@ class _Nodes:
         if len(kinds) > 1:
             raise NotImplementedError("a path between kernels that read X in different ways")
         self.kind = kinds.pop()
+        if any(_may_be_indefinite(estimator) for estimator in self.estimators.values()):
+            raise NotImplementedError("a kernel with several solutions: a start decides which is found")
         self.tol = min(estimator.tol for estimator in self.estimators.values())
         self.quick = is_accuracy(task.scorers, last) and not task.score_params
         self.regression = type(last) is SVR

@@ -159,7 +159,7 @@ class SVMSearchCV(GridSearchCV):
         routed = self._get_routed_params_for_fit(params)
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.n_splits_ = cv.get_n_splits(X, y, **routed.splitter.split)
-        splits = [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, y, **routed.splitter.split)]
+        splits = [(_indices(a), _indices(b)) for a, b in cv.split(X, y, **routed.splitter.split)]
         if len(splits) != self.n_splits_:
             raise ValueError(
                 "cv.split and cv.get_n_splits return inconsistent results. "
@@ -326,6 +326,12 @@ def _check_estimator(estimator: Any) -> None:
         "SVMSearchCV searches the parameters of estimators of maxmargin, alone or at the end of a pipeline; "
         f"got {name} of {library}. {ours} sklearn.model_selection.GridSearchCV."
     )
+
+
+def _indices(rows: Any) -> Any:
+    """Rows of a split: indices, or a mask as scikit-learn allows too."""
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows
 
 
 def _mean_of_what_is_there(results: dict[str, Any]) -> None:
