@@ -445,9 +445,9 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     else:
         with np.errstate(over="ignore", invalid="ignore"):
             variance = X.var(dtype=np.float64)
-        first = X.flat[0]
-        if variance < 1e-25 * float(first) ** 2 and (first == X).all():
-            variance = 0.0  # not what rounding made of it
+            first = np.float64(X.flat[0])
+            if variance < 1e-25 * first * first and (first == X).all():
+                variance = 0.0  # not what rounding made of it
     if not np.isfinite(variance):
         raise ValueError(
             "The dual coefficients or intercepts are not finite: gamma='scale' asks for the variance of X, "

@@ -194,3 +194,20 @@ def test_failed_write_leaves_the_old_file(tmp_path):
 def test_unknown_suffix_asks_for_the_format(tmp_path):
     with pytest.raises(DataError, match="suffix does not tell"):
         write(table(), tmp_path / "iris.dat")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "names"),
+    [
+        ("5.1,3.5,setosa\n4.9,3.0,other\n", 2, None),
+        ("setosa,5.1,3.5\nother,4.9,3.0\n", 2, None),
+        ("0,1,target\n5.1,3.5,setosa\n4.9,3.0,other\n", 2, ["0", "1"]),
+        ("width,length,target\n5.1,3.5,setosa\n", 1, ["width", "length"]),
+        ("2019,2020,income,target\n5.1,3.5,1,a\n", 1, ["2019", "2020", "income"]),
+    ],
+)
+def test_a_first_line_of_numbers_and_one_label_is_data(tmp_path, text, rows, names):
+    (tmp_path / "some.csv").write_text(text)
+    target = "0" if text.startswith("setosa") else None
+    table = read(tmp_path / "some.csv", target=target)
+    assert table.X.shape[0] == rows and (None if table.names is None else list(table.names)) == names

@@ -34,7 +34,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     delimiter = next((d for d in ",;\t" if d in first), None)
     limit.check((first.count(delimiter or " ") + 1) * _COLUMN, "the names of the columns", where)
     cells = _cells(first, delimiter, where)
-    named = not all(_is_number(cell) or not cell.strip() for cell in cells)
+    named = _are_names(cells)
     names = [c.strip() for c in cells] if named else [str(k) for k in range(len(cells))]
     twice = first_repeated(names)
     if twice is not None:
@@ -92,6 +92,20 @@ def write(table: Table, out: BinaryIO) -> None:
                 row.append(label)
         writer.writerows(values)
     text.detach()
+
+
+def _are_names(cells: list[str]) -> bool:
+    """Whether the first line names the columns.
+
+    Numbers beside one label, at the beginning or at the end, are data without names; whole numbers in order
+    (as pandas names columns without a name) are names.
+    """
+    numbers = [cell.strip() for cell in cells if _is_number(cell)]
+    text = [k for k, cell in enumerate(cells) if cell.strip() and not _is_number(cell)]
+    if not text or not numbers:
+        return bool(text)
+    counted = any(numbers == [str(k + start) for k in range(len(numbers))] for start in (0, 1))
+    return counted or len(text) > 1 or text[0] not in (0, len(cells) - 1)
 
 
 def _lines(contents: bytes) -> Iterator[str]:
