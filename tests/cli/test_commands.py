@@ -243,3 +243,22 @@ def test_commands_show_the_relative_gap_and_json_has_both(run):
         assert 0 < report["relative_gap"] < 0.01 and report["dual_gap"] > 0
         shown = run(command[0], "iris.csv", *command[1:]).out
         assert "relative gap" in shown and "dual gap" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["train", "iris.csv", "nowhere/a.mm"], "there is no folder nowhere"),
+        (["train", "iris.csv", "."], "is a folder"),
+        (["search", "iris.csv", "a.mm", "-C", "1", "--plot", "nowhere/a.png"], "there is no folder nowhere"),
+        (["search", "iris.csv", "a.mm", "-C", "abc"], "'C' parameter of SVC must be a float"),
+        (["search", "iris.csv", "a.mm", "-C", "1:10"], "'C' parameter of SVC must be a float"),
+        (["search", "iris.csv", "a.mm", "--param", "degree=x"], "'degree' parameter of SVC must be an int"),
+        (["train", "gaps.csv", "a.mm"], "row 2 has nan in column 'b'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_trained(run, arguments, reason, monkeypatch):
+    Path("gaps.csv").write_text("a,b,t\n1,2,x\n3,nan,y\n")
+    monkeypatch.setattr(SVC, "fit", lambda *_, **__: pytest.fail("trained"))
+    got = run(*arguments)
+    assert got.code == 2 and reason in got.err.splitlines()[-1] and "Traceback" not in got.err

@@ -94,6 +94,7 @@ def prepare(
     if weights not in (None, "balanced"):
         machine.set_params(class_weight=_weights(weights, table.y))
     X = table.X
+    check_finite(table, source)
     if scale is Scale.none:
         warn_if_unscaled(X, table.names)
         return Task(machine, machine, X, table.y, table)
@@ -110,6 +111,25 @@ def prepare(
         Scale.maxabs: MaxAbsScaler(),
     }[scale]
     return Task(make_pipeline(scaler, machine), machine, X, table.y, table)
+
+
+def check_finite(table: Table, source: str) -> None:
+    """Name the first value that no machine can use."""
+    X = table.X
+    if np.isfinite(X.data if sp.issparse(X) else X).all():
+        return
+    if sp.issparse(X):
+        entries = sp.coo_array(X)
+        at = int(np.flatnonzero(~np.isfinite(entries.data))[0])
+        row, column, value = (int(entries.row[at]), int(entries.col[at]), entries.data[at])
+    else:
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(X))[0])
+        value = X[row, column]
+    called = repr(table.names[column]) if table.names is not None else str(column + 1)
+    raise DataError(
+        f"{source}: row {row + 1} has {value:g} in column {called}: a number is needed. Fill such "
+        "cells, leave out these rows, or leave out the column (--drop)."
+    )
 
 
 def check_target(machine: Any, name: str, table: Table, source: str) -> None:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -21,6 +22,18 @@ class BadInput(Exception):
 
 class Interrupted(Exception):
     """Ctrl-C, after what was done so far has been kept."""
+
+
+def check_writable(*files: Any) -> None:
+    """Refuse a result file that could not be written, before the work for it is done."""
+    for file in files:
+        if file is None:
+            continue
+        path = Path(file)
+        if path.is_dir():
+            raise BadInput(f"{file} is a folder: name a file in it")
+        if not path.parent.is_dir():
+            raise BadInput(f"{file}: there is no folder {path.parent}; make it first")
 
 
 def one_line(text: str) -> str:

@@ -32,7 +32,7 @@ def predict(
     """
     import numpy as np
 
-    from maxmargin.cli.machines import load_model, score, unnamed_quantity, values_for
+    from maxmargin.cli.machines import check_finite, load_model, score, unnamed_quantity, values_for
     from maxmargin.data import DataError, read
     from maxmargin.persistence import kind, load_libsvm
 
@@ -48,6 +48,7 @@ def predict(
         estimator = load_libsvm(model, n_features=width)
     if table.X.shape[1] != width:
         raise DataError(f"{data} has {table.X.shape[1]} features, but {model} was trained with {width}.")
+    check_finite(table, data)
     X = values_for(estimator, table.X)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")

@@ -8,7 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import BadInput, Interrupted, emit, facts, need_matplotlib, note, table
+from maxmargin.cli.output import (
+    BadInput,
+    Interrupted,
+    check_writable,
+    emit,
+    facts,
+    need_matplotlib,
+    note,
+    table,
+)
 
 _VALUES = "Values a,b,c or first:last:count (evenly spaced in logarithms)."
 
@@ -63,6 +72,7 @@ def search(
     from maxmargin.cli.scored import fit_search
     from maxmargin.model_selection import SVMSearchCV
 
+    check_writable(model, plot)
     if plot is not None:
         from maxmargin.inspection import SearchDisplay
 
@@ -171,7 +181,20 @@ def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]
             X = clone(task.estimator.steps[0][1]).fit_transform(X)
         centre = float(f"{resolve_gamma('scale', X):.2g}")
         grid["gamma"] = [centre * factor for factor in np.geomspace(0.01, 10.0, 7).tolist()]
+    _check_values(task.machine, grid)
     return grid
+
+
+def _check_values(machine: Any, grid: dict[str, Any]) -> None:
+    """Refuse a value that the machine does not take, before anything is trained."""
+    from sklearn.base import clone
+
+    for name, values in grid.items():
+        for value in values:
+            try:
+                clone(machine).set_params(**{name: value})._validate_params()
+            except ValueError as error:
+                raise BadInput(str(error)) from None
 
 
 def _values(name: str, text: str) -> list[Any]:

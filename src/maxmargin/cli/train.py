@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import Interrupted, emit, facts, working
+from maxmargin.cli.output import Interrupted, check_writable, emit, facts, working
 
 
 def train(
@@ -45,6 +45,7 @@ def train(
     """
     from maxmargin.cli.machines import gaps, prepare, remember_names, score
 
+    check_writable(model)
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
         loss=loss, class_weight=class_weight, solver=solver, tol=tol, cache_size=cache_size,
