@@ -29,3 +29,23 @@ def test_kernel_values_near_overflow_are_not_called_solved(solver: str, offset: 
     assert model.status_ != "solved"
     assert not [w for w in caught if issubclass(w.category, RuntimeWarning)]
     assert any(issubclass(w.category, ConvergenceWarning) for w in caught)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("n", [30, 700])
+def test_the_largest_gamma_makes_no_noise(kernel: str, n: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SVC(kernel=kernel, gamma=1e308).fit(X, X[:, 0] > 0)
+        assert model.status_ == "solved" and model.score(X, X[:, 0] > 0) == 1.0
+
+
+@pytest.mark.parametrize("options", [{"C": 1e308}, {"C": 1.0, "sample_weight": 1e308}])
+def test_bounds_beyond_all_reason_are_refused_with_advice(options: dict) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    weight = np.full(30, options.pop("sample_weight", 1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="smaller C|common number"):
+            SVC(**options).fit(X, X[:, 0] > 0, sample_weight=weight)

@@ -15,12 +15,19 @@ _OPTIONS: dict[str, Any] = (
     if "allow_all_zero_weights" in inspect.signature(_check_sample_weight).parameters
     else {}
 )
+# Sums of weights are within the range of float64.
+_LARGEST = 1e150
 
 
 def checked_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = False) -> NDArray[np.float64]:
     """One weight per row of X; all of them may be zero."""
-    return np.asarray(
+    weight = np.asarray(
         _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=ensure_non_negative, **_OPTIONS
         )
     )
+    if (weight > _LARGEST).any():
+        raise ValueError(
+            f"sample_weight must be at most {_LARGEST:g}: divide all weights by a common number."
+        )
+    return weight

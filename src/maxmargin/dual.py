@@ -59,6 +59,8 @@ Index = NDArray[np.intp]
 _EPS = 2.0**-52
 # Relative error of a sum, and distance from a bound relative to the box, that rounding alone explains.
 _SUM_ERROR, _AT_BOUND = 1e-9, 1e-12
+# The largest bound that leaves room for sums and products within the range of float64.
+_LARGEST_BOUND = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +161,12 @@ class Dual:
             raise ValueError("Every lower bound must be at most its upper bound.")
         if len(self.row) != self.m:
             raise ValueError(f"rows must name one kernel row per variable: {len(self.row)} for {self.m}.")
+        bounds = np.concatenate([self.lo, self.hi])
+        if (np.abs(bounds[np.isfinite(bounds)]) > _LARGEST_BOUND).any():
+            raise ValueError(
+                f"C times the largest weight must be at most {_LARGEST_BOUND:g}: use a smaller C, smaller "
+                "weights or, for a machine without slacks, C=inf."
+            )
         low, high = self._total(self.lo), self._total(self.hi)
         slack = 1e-9 * np.maximum(1.0, np.abs(self.sums))
         for g in np.flatnonzero(~((low - slack <= self.sums) & (self.sums <= high + slack))):

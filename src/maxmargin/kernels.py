@@ -35,6 +35,8 @@ Array = NDArray[Any]
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 _LOG2E = 1.4426950408889634
+# Beyond it distinct rows have a kernel value of 0 all the same.
+_LARGEST_GAMMA = 1e290
 # Tiles of half a megabyte in float32: what a core's second-level cache holds.
 _TILE_ROWS, _TILE_COLUMNS = 128, 1024
 # A panel of dense columns for the sparse product: at most this many values, likewise.
@@ -135,6 +137,8 @@ class Kernel:
     def __post_init__(self) -> None:
         if not callable(self.name) and self.name not in NAMES:
             raise ValueError(f"Unknown kernel {self.name!r}: use one of {', '.join(NAMES)} or a callable.")
+        if self.translation_invariant and self.gamma > _LARGEST_GAMMA:
+            object.__setattr__(self, "gamma", _LARGEST_GAMMA)  # no other values, and no overflow
 
     @property
     def translation_invariant(self) -> bool:
