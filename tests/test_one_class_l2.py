@@ -259,3 +259,17 @@ def test_bad_weights_are_refused():
         L2OneClassSVM().fit([[0.0], [1.0]], sample_weight=[0.0, 0.0])
     with pytest.raises(ValueError, match="too small"):
         L2OneClassSVM(C=1e-200).fit([[0.0], [1.0]], sample_weight=[1.0, 1e-200])
+
+
+@pytest.mark.parametrize("tol", [0.5, 0.1, 1e-3])
+def test_the_gap_is_that_of_the_returned_model(tol):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    model = L2OneClassSVM(C=2.0, gamma=1.0, tol=tol).fit(X)
+    alpha = np.zeros(80)
+    alpha[model.support_] = model.dual_coef_[0]
+    values = K @ alpha
+    primal = 0.5 * alpha @ values + np.sum(np.maximum(0.0, 1.0 - values) ** 2)
+    dual_value = alpha.sum() - 0.5 * alpha @ values - np.sum(alpha**2) / 4.0
+    assert primal - dual_value == pytest.approx(model.dual_gap_, rel=1e-6, abs=1e-9)
+    assert model.relative_gap_ == pytest.approx(model.dual_gap_ / primal, rel=1e-6, abs=1e-9)

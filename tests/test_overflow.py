@@ -47,5 +47,5 @@ def test_bounds_beyond_all_reason_are_refused_with_advice(options: dict) -> None
     weight = np.full(30, options.pop("sample_weight", 1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ValueError, match="smaller C|common number"):
+        with pytest.raises(ValueError, match=r"smaller C|common number"):
             SVC(**options).fit(X, X[:, 0] > 0, sample_weight=weight)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attacks.exact import LD, Coefficients, Expansion, Kernel, Long, expansion
+from attacks.exact import LD, Coefficients, Expansion, Kernel, expansion
 from attacks.primal import fill
 from attacks.verdict import (
     Floats,
@@ -63,32 +63,11 @@ def one_class_l2(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Float
     dual = a.sum() - e.quad / 2 - np.sum(a**2 / (2 * C))
     slack = np.maximum(0, 1 - e.h)
     primal = e.quad / 2 + np.sum(C * slack**2) / 2
-    # Another valid bound: the value is 1/(2 rho) for the least norm rho of the hull with a ridge, and
-    # rho - 2 (gap of the hull) bounds the best rho from below. The better of the two counts.
-    total = a.sum()
-    rho = (e.quad + np.sum(a**2 / C)) / total**2
-    hull = _ridged_gap(e.h / total, a / total, 1 / C)
-    low = rho - 2 * hull
-    if low > 0:
-        primal = min(primal, dual + hull / (rho * low))
     g = e.h + a / C
     ends = ends_of(g, np.full(len(a), True), a > 1e-12 * a.max())
     extra = rescaling(part, rows, alpha)
-    size = 2 * total + np.sum(C * slack)
+    size = 2 * a.sum() + np.sum(C * slack)
     return finish("all", primal, dual, violation_of([ends]), e, size, faults, extra)
-
-
-def _ridged_gap(h: Long, u: Long, ridge: Long) -> np.longdouble:
-    """The largest h'(u - v) + ½ Σ r (u² - v²) over v ≥ 0, Σ v = 1: v = max(0, t - h) / r."""
-    h = h - h.min()  # u and v add up to the same: a large constant would only cost digits
-    order = np.argsort(h)
-    s, inverse = h[order], 1 / ridge[order]
-    weight, moment = np.cumsum(inverse), np.cumsum(inverse * s)
-    level = (1 + moment) / weight
-    ends = np.append(s[1:], LD(np.inf))
-    t = level[np.argmax(level <= ends)]
-    v = np.maximum(0, t - h) / ridge
-    return np.sum(h * (u - v)) + np.sum(ridge * (u**2 - v**2)) / 2
 
 
 def all_distances(

@@ -14,7 +14,9 @@ from sklearn.utils._param_validation import Interval
 from maxmargin import dual
 from maxmargin._estimator import BaseSVM, _align, with_callbacks
 from maxmargin._limits import Limit
+from maxmargin.dual import Dual, relative_to_value
 from maxmargin.one_class import OneClassScores
+from maxmargin.solvers.base import Solution
 
 
 class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
@@ -171,13 +173,28 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         self.offset_ = np.ones(1)
         self.intercept_ = -self.offset_
         self.n_iter_ = max(1, solution.n_iter)
-        # The value is 1 / (2 rho), and the optimal rho is at least rho - 2 gap.
-        least = rho - 2.0 * solution.gap
-        self.dual_gap_ = solution.gap / (rho * least) if least > 0 else np.inf
-        self.relative_gap_ = solution.relative_gap
+        self.dual_gap_, self.relative_gap_ = _gaps(problem, solution, rho)
         self.trace_ = [solution.trace]
         # Whole counters, where the solver has them.
         kept = np.rint(solution.u * solution.details["total"]) if "total" in solution.details else solution.u
         self._solved = (self.shape_fit_, order, kept) if self.warm_start else None
         self._report([solution])
         return self
+
+
+def _gaps(problem: Dual, solution: Solution, rho: float) -> tuple[float, float]:
+    """Primal less dual value of w = W / rho, from the gradient and bounds of its errors; absolute, relative.
+
+    The primal value is ||w||^2 / 2 + sum xi_i^2 / (2 r_i) with r = 1/C, the dual one that of u / rho.
+    """
+    u, noise = solution.u, np.broadcast_to(solution.noise, len(solution.u))
+    margins = solution.gradient - problem.ridge * u
+    lost = float(u @ noise)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slack = np.maximum(0.0, 1.0 - (margins - noise) / rho)
+        primal = 0.5 * (float(u @ margins) + lost) / rho**2 + 0.5 * float((slack**2 / problem.ridge).sum())
+        dual_value = float(u.sum()) / rho - 0.5 * (rho + lost) / rho**2
+        gap = max(0.0, primal - dual_value)
+    if not np.isfinite(gap):
+        return float("inf"), float("inf")
+    return gap, relative_to_value(gap, -dual_value)
