@@ -323,12 +323,23 @@ def mdm_rivals(rows: Rows) -> Values:
     }
 
 
+def paths(rows: Rows) -> Values:
+    """Steps of the 20 x 20 grids of one-class machines, in % of cold ones: maxminover, auto."""
+    out: Values = {}
+    for solver in ("maxminover", "auto"):
+        some = [r for r in rows if r["machine"] == f"L2OneClassSVM, {solver}"]
+        for path in ("down", "auto"):
+            out |= spread(f"{solver}.{path}", [100 * r[path] for r in some])
+    return out
+
+
 _SOURCES: dict[str, Callable[[Rows], Values]] = {
     "peers": peers,
     "growth": growth,
     "selection": selection,
     "selection_liquidsvm": selection_liquidsvm,
     "leave_one_out": leave_one_out,
+    "paths": paths,
     "precision": precision,
     "rosen": rosen,
     "simple_svm": simple_svm,

@@ -271,12 +271,29 @@ def rosen_costs() -> str:
     )
 
 
+def paths() -> str:
+    """One line per machine and parameter; sets side by side."""
+    by: dict[tuple[str, str], Rows] = {}
+    for row in rows_of("paths"):
+        by.setdefault((row["machine"], row["parameter"]), []).append(row)
+    lines = []
+    for (machine, parameter), rows in by.items():
+        named = machine.replace(", ", "`, ") if ", " in machine else f"{machine}`"
+        line = {"machine": f"`{named}", "parameter": parameter, "sets": " / ".join(r["set"] for r in rows)}
+        ways = ("up", "down", "auto")
+        lines.append(
+            line | {way: " / ".join(f"{r[way]:.2f}" if r[way] != "" else "-" for r in rows) for way in ways}
+        )
+    return markdown(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "peers": peers,
     "peers_regression": peers_regression,
     "selection": selection,
     "liquidsvm": liquidsvm,
     "leave_one_out": leave_one_out,
+    "paths": paths,
     "precision": precision,
     "precision_short": precision_short,
     "finishes": finishes,

@@ -56,8 +56,8 @@ class SVMSearchCV(GridSearchCV):
         Chains that are trained at a time; None for all cores. By default in threads, which share the
         matrices; ``joblib.parallel_config`` chooses another backend, such as ``"loky"`` or ``"dask"``.
     path : {"auto", "up", "down", "cold"} or sequence of int, default="auto"
-        Which node starts from which: "auto" takes the direction that was measured best for the machine;
-        "up" and "down" walk along its C or nu; with "cold" every node starts anew. A sequence, or a
+        Which node starts from which: "auto" takes the path that was measured best for the machine; "up" and
+        "down" walk along its C or nu; with "cold" no node starts from another. A sequence, or a
         `maxmargin.model_selection.Path`, names for each candidate the one it starts from, or -1.
     memory : float, default=2000
         Megabytes that kernel matrices may take in a process; if they need more, every fit uses its own cache
