@@ -36,7 +36,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 sys.path.insert(0, str(Path(__file__).parent))
 from datasets import MissingData, whole
 from maxmargin import SVC, IncrementalSVC
-from maxmargin.solvers.factor import delete
+from maxmargin.solvers.papers._factor import delete
 from report import write
 
 SETS = {"german": "raetsch_german", "splice": "raetsch_splice"}

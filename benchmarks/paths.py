@@ -37,7 +37,7 @@ from maxmargin import (
     NuSVR,
     OneClassSVM,
 )
-from maxmargin._estimator import BaseSVM
+from maxmargin.estimators.base import BaseSVM
 from maxmargin.model_selection import Grid, SVMSearchCV
 from report import write
 

@@ -143,7 +143,7 @@ def child(args: argparse.Namespace) -> None:
 def judge_regression(data: Any, C: float, gamma: float, result: Any) -> tuple[float, float]:
     """Dual objective and KKT violation of a regressor, in float64."""
     from maxmargin import dual
-    from maxmargin.gram import Gram
+    from maxmargin.gram.gram import Gram
 
     coef = np.zeros(len(data.y))
     coef[result["support"].astype(np.intp)] = result["coef"][0]
@@ -158,7 +158,7 @@ def judge_regression(data: Any, C: float, gamma: float, result: Any) -> tuple[fl
 def judge(data: Any, C: float, gamma: float, result: Any) -> tuple[float, float]:
     """Dual objective (summed over class pairs) and largest KKT violation, in float64."""
     from maxmargin import dual
-    from maxmargin.gram import Gram
+    from maxmargin.gram.gram import Gram
 
     classes, label = np.unique(data.y, return_inverse=True)
     support, coef = result["support"].astype(np.intp), result["coef"]
@@ -185,8 +185,8 @@ def judge(data: Any, C: float, gamma: float, result: Any) -> tuple[float, float]
 
 def limit(data: Any, gamma: float, support: Any, threads: int, repeat: int, how: str) -> float:
     """Seconds to compute K[SV, all] once: by matrix product and exponential, or by our fastest loop."""
-    from maxmargin._threads import Threads
-    from maxmargin.kernels import Kernel
+    from maxmargin._compiled.threads import Threads
+    from maxmargin.kernels.kernel import Kernel
 
     kernel = Kernel("rbf", gamma=gamma)
     if how == "gemm":

@@ -75,7 +75,7 @@ def data_of(name: str) -> tuple[Any, Any, float, float]:
 def relative_gap(X: Any, y: Any, C: float, gamma: float, model: Any) -> float:
     """The certified gap of a model, from its coefficients."""
     from maxmargin import dual
-    from maxmargin.gram import Gram
+    from maxmargin.gram.gram import Gram
 
     problem = dual.c_svc(y, C)
     coef = model.dual_coef_

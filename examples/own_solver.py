@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from maxmargin import SVC, solvers
-from maxmargin.dual import Dual
+from maxmargin.dual.problem import Dual
 from maxmargin.solvers import Solver, State
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin import dual
-from maxmargin.gram import Gram
+from maxmargin.gram.gram import Gram
 
 
 def rbf(X, gamma=0.5):

@@ -19,7 +19,7 @@ import pytest
 import sklearn.svm
 
 import maxmargin
-from maxmargin import solvers
+from maxmargin.solvers import registry
 
 ROOT = Path(__file__).parents[1]
 HOOKS = ROOT / "docs" / "hooks"
@@ -75,7 +75,7 @@ def apart(tmp_path, monkeypatch):
     """A folder of its own, the built-in solvers only, and pictures that need no screen."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    monkeypatch.setattr(solvers, "_registered", {})  # a page may register a solver
+    monkeypatch.setattr(registry, "_registered", {})  # a page may register a solver
     before = matplotlib.get_backend()
     plt.switch_backend("Agg")
     yield tmp_path

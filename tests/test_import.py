@@ -33,7 +33,7 @@ def run(script, **environment):
 def test_import_does_not_load_the_compiler(module):
     loaded = run(f"import sys, {module}; print(*sys.modules)").split()
     assert module in loaded
-    assert not {"numba", "llvmlite", "maxmargin._jit"} & set(loaded)
+    assert not {"numba", "llvmlite", "maxmargin._compiled.jit"} & set(loaded)
 
 
 def test_import_starts_no_threads_and_changes_no_limit_of_blas():

@@ -33,7 +33,7 @@ from sklearn.model_selection import StratifiedKFold
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from datasets import MissingData, whole
 from maxmargin import dual
-from maxmargin.gram import Gram
+from maxmargin.gram.gram import Gram
 from maxmargin.inspection import HullDisplay
 from maxmargin.solvers import MDM, NPA, SMO, Batch, Gilbert, Solver, Stop
 from report import geometric_mean, write

@@ -34,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from datasets import Data, MissingData, load
 from maxmargin import SVC, AllDistancesSVC, CrammerSingerSVC, dual
-from maxmargin.gram import Gram
+from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Stop
 from report import RESULTS, write
 

@@ -43,8 +43,8 @@ from sklearn.datasets import make_moons
 sys.path.insert(0, str(File(__file__).parent.parent))
 from datasets import MissingData, whole
 from maxmargin.model_selection import Grid, Path, arborescence, cost_matrix, heuristic, up
-from maxmargin.solvers.hull import Extremes, Hulls
-from maxmargin.solvers.maxminover import apportion, counter_steps, feasibility_gap
+from maxmargin.solvers.papers._hull import Extremes, Hulls
+from maxmargin.solvers.papers.maxminover import apportion, counter_steps, feasibility_gap
 from report import geometric_mean, write
 
 Floats = NDArray[np.float64]

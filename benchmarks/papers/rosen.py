@@ -28,7 +28,7 @@ from scipy.stats import ranksums
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from datasets import MissingData, partitions
 from maxmargin import dual
-from maxmargin.gram import Gram
+from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Rosen, Solver, State, Stop
 from report import write
 

@@ -26,10 +26,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from datasets import MissingData, load
 from maxmargin import dual
-from maxmargin.exact import ExactMachine
-from maxmargin.gram import Gram
-from maxmargin.kernels import Kernel
+from maxmargin.gram.gram import Gram
+from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers import NPA, Batch, DirectSVM, SimpleSVM, Stop
+from maxmargin.solvers.incremental import ExactMachine
 from report import RESULTS, write
 
 # C', then the paper's iterations, SVs and evaluations of SimpleSVM, SVs and evaluations of NPA (in millions).

@@ -5,14 +5,14 @@
 array(['a', 'b'], dtype='<U1')
 """
 
-from maxmargin._scales import UnscaledDataWarning
-from maxmargin.all_distances import AllDistancesSVC
-from maxmargin.crammer_singer import CrammerSingerSVC
-from maxmargin.incremental import IncrementalSVC
-from maxmargin.one_class import OneClassSVM
-from maxmargin.one_class_l2 import L2OneClassSVM
-from maxmargin.regression import SVR, NuSVR
-from maxmargin.svc import SVC, NuSVC
+from maxmargin.estimators._scales import UnscaledDataWarning
+from maxmargin.estimators.all_distances import AllDistancesSVC
+from maxmargin.estimators.crammer_singer import CrammerSingerSVC
+from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.estimators.one_class import OneClassSVM
+from maxmargin.estimators.one_class_l2 import L2OneClassSVM
+from maxmargin.estimators.svc import SVC, NuSVC
+from maxmargin.estimators.svr import SVR, NuSVR
 
 __all__ = [
     "SVC",

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVC, AllDistancesSVC, CrammerSingerSVC, IncrementalSVC, NuSVC, dual
-from maxmargin.gram import Gram
+from maxmargin.gram.gram import Gram
 from maxmargin.inspection import HullDisplay
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
 from maxmargin.solvers import MDM, Stop

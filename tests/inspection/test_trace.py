@@ -20,7 +20,7 @@ from maxmargin import (
     OneClassSVM,
     dual,
 )
-from maxmargin.gram import Gram
+from maxmargin.gram.gram import Gram
 from maxmargin.inspection import TraceDisplay, Watched
 from maxmargin.inspection.trace import _in_units_of_the_gap
 from maxmargin.solvers import MDM, MaxMinOver, Stop

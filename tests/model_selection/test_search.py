@@ -40,7 +40,7 @@ from maxmargin import (
     NuSVR,
     OneClassSVM,
 )
-from maxmargin._estimator import BaseSVM
+from maxmargin.estimators.base import BaseSVM
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection import search as search_module
 from maxmargin.solvers import c_path

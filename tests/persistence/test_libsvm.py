@@ -83,7 +83,7 @@ def our_pairs(model, X, labels):
     order = np.array([index[label] for label in labels])
     if len(order) == 2:
         return values * (1.0 if order[0] == 1 else -1.0)
-    from maxmargin._votes import reordered
+    from maxmargin.estimators._votes import reordered
 
     return reordered(values, order)
 

@@ -11,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import qp
 from maxmargin import SVC, dual, solvers
-from maxmargin.gram import Gram
+from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Record, Solver, Status, Stop
+from maxmargin.solvers import registry as registry_module
 
 SOLVERS = {
     "smo-first-order": lambda: SMO("first-order"),
@@ -601,7 +602,7 @@ def test_trace_of_a_short_run_keeps_every_checkpoint():
 @pytest.fixture
 def registry(monkeypatch):
     """A registry of third parties that is forgotten afterwards."""
-    monkeypatch.setattr(solvers, "_registered", {})
+    monkeypatch.setattr(registry_module, "_registered", {})
 
 
 def test_names_are_sorted_and_each_gives_a_solver():

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from maxmargin._limits import Limit
+from maxmargin._compiled.limits import Limit
 from maxmargin.solvers import interrupt
 from maxmargin.solvers.interrupt import relied_on, watch_interrupt
 

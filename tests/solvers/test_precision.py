@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
 
 from maxmargin import SVC, dual
-from maxmargin.gram import Gram
+from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Rosen, Stop
 
 

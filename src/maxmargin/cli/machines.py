@@ -239,7 +239,7 @@ def unnamed_quantity(estimator: Any, table: Table) -> bool:
 
 def warn_if_unscaled(X: Any, names: list[str] | None) -> None:
     """Say it if some features are so small beside others that a kernel does not see them."""
-    from maxmargin._scales import UnscaledDataWarning, disparity
+    from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 
     warnings.filterwarnings("ignore", category=UnscaledDataWarning)  # said here, with the command's own fix
     found = disparity(X)

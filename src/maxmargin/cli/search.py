@@ -172,7 +172,7 @@ def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]
     elif "nu" in known:
         grid.setdefault("nu", np.geomspace(0.01, 0.5, 9).tolist())
     if "gamma" not in grid and known["kernel"] not in ("linear", "precomputed"):
-        from maxmargin.kernels import resolve_gamma
+        from maxmargin.kernels.gamma import resolve_gamma
 
         X = task.X
         if task.estimator is not task.machine:

@@ -7,6 +7,6 @@ from maxmargin.inspection.boundary import BoundaryDisplay
 from maxmargin.inspection.hulls import HullDisplay
 from maxmargin.inspection.search import SearchDisplay
 from maxmargin.inspection.trace import TraceDisplay
-from maxmargin.inspection.watched import Watched
+from maxmargin.solvers.watched import Watched
 
 __all__ = ["BoundaryDisplay", "HullDisplay", "SearchDisplay", "TraceDisplay", "Watched"]

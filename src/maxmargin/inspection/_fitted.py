@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.incremental import IncrementalSVC
-from maxmargin.one_class_l2 import L2OneClassSVM
+from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 
 Bools = NDArray[np.bool_]
 

@@ -11,9 +11,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
 from maxmargin import dual, solvers
-from maxmargin.crammer_singer import CrammerSingerSVC
 from maxmargin.dual import Dual
-from maxmargin.incremental import IncrementalSVC
+from maxmargin.estimators.crammer_singer import CrammerSingerSVC
+from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.solvers.base import Solver, Stop
 
@@ -32,7 +32,7 @@ class Geometry:
 
     def gram(self) -> Any:
         """Inner products of the samples."""
-        from maxmargin.gram import Gram  # compiled loops: not at import
+        from maxmargin.gram.gram import Gram  # compiled loops: not at import
 
         return Gram(self.points, "linear", dtype="float64", n_jobs=1)
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.dual import relative_to_value
+from maxmargin.estimators.one_class import OneClassSVM
+from maxmargin.estimators.one_class_l2 import L2OneClassSVM
+from maxmargin.estimators.svc import SVC
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.inspection._style import LINES, MARKERS, look, new_axes, pyplot
-from maxmargin.one_class import OneClassSVM
-from maxmargin.one_class_l2 import L2OneClassSVM
 from maxmargin.solvers.base import Record, Solution
-from maxmargin.svc import SVC
 
 Floats = NDArray[np.float64]
 

@@ -28,7 +28,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import check_classification_targets
 
-from maxmargin._estimator import BaseSVM
+from maxmargin.estimators.base import BaseSVM
+from maxmargin.estimators.svr import SVR, _targets
 from maxmargin.model_selection.folds import Fold, Folds, kind_of, split_parameters, split_pipeline
 from maxmargin.model_selection.scoring import (
     FoldModel,
@@ -37,7 +38,6 @@ from maxmargin.model_selection.scoring import (
     regression_scores,
     share,
 )
-from maxmargin.regression import SVR, _targets
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -181,7 +181,7 @@ class _Nodes:
 
     def _is_c_path(self, task: Task, chain: Chain) -> bool:
         """Whether it is a hinge `SVC`, or an `SVR`, in which nothing but C changes, upwards."""
-        from maxmargin.svc import SVC
+        from maxmargin.estimators.svc import SVC
 
         first = self.first
         hinge = type(first) is SVC and first.loss == "hinge" and first.probability in ("deprecated", False)
@@ -474,7 +474,7 @@ def _c_paths(runs: list[_Run]) -> list[list[Result]] | None:
 
 def _tube_values(K: Any, runs: list[_Run], Cs: Floats) -> list[Floats]:
     """For each fold the predictions (n_C, n) of an SVR for all rows of K."""
-    from maxmargin.solvers.c_path import solve_folds  # compiled: not at import
+    from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
 
     first = runs[0].nodes.first
     n = len(K)
@@ -490,7 +490,7 @@ def _tube_values(K: Any, runs: list[_Run], Cs: Floats) -> list[Floats]:
 
 def _pair_values(K: Any, parts: list[Any], Cs: Floats, tol: float) -> list[Floats]:
     """For each fold the values (n_C, n, n_pairs) of all rows of K; the folds have the same classes."""
-    from maxmargin.solvers.c_path import solve_folds  # compiled: not at import
+    from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
 
     n, k = len(K), len(parts[0][3])
     pairs = list(combinations(range(k), 2))

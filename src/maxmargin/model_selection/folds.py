@@ -17,8 +17,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_array
 
-from maxmargin.kernels import Kernel
-from maxmargin.model_selection.shared import SharedKernels
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.shared import SharedKernels
 
 Index = NDArray[np.intp]
 

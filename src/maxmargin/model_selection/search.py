@@ -22,8 +22,8 @@ from sklearn.utils._param_validation import Interval, Real
 from sklearn.utils.validation import _check_method_params, indexable
 from threadpoolctl import threadpool_limits
 
-from maxmargin._estimator import BaseSVM
-from maxmargin.incremental import IncrementalSVC
+from maxmargin.estimators.base import BaseSVM
+from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.model_selection.chains import Chain, Result, Task, forget, run_chain
 from maxmargin.model_selection.checkpoint import Checkpoint, fingerprint
 from maxmargin.model_selection.folds import split_pipeline

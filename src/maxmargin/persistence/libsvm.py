@@ -93,7 +93,7 @@ def load_libsvm(file: File, *, n_features: int | None = None) -> Any:
 
 def _common(estimator: Any, text: Text) -> Any:
     """What every machine has."""
-    from maxmargin._estimator import _align
+    from maxmargin.estimators.base import _align
 
     precomputed = estimator.kernel == "precomputed"
     estimator._sparse = not precomputed

@@ -76,8 +76,8 @@ def _single_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
 
 
 def _finish_machine(estimator: Any, sizes: Sizes) -> None:
-    from maxmargin._estimator import _align
-    from maxmargin._threads import effective_n_jobs
+    from maxmargin._compiled.threads import effective_n_jobs
+    from maxmargin.estimators.base import _align
 
     effective_n_jobs(estimator.n_jobs)
     n = estimator.__dict__.pop("shape_fit_0")
@@ -137,9 +137,9 @@ def _incremental_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
 
 
 def _finish_incremental(estimator: Any, sizes: Sizes) -> None:
-    from maxmargin._threads import effective_n_jobs
-    from maxmargin.exact import ExactMachine
-    from maxmargin.kernels import Kernel
+    from maxmargin._compiled.threads import effective_n_jobs
+    from maxmargin.kernels.kernel import Kernel
+    from maxmargin.solvers.incremental import ExactMachine
 
     effective_n_jobs(estimator.n_jobs)
     X, y, ridge, u = (estimator.__dict__.pop(name) for name in ("_X", "_y", "_ridge", "_u"))

@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._limits import Limit, Stopped, current, under
+from maxmargin._compiled.limits import Limit, Stopped, current, under
 from maxmargin.dual import Dual, relative_to_value, widest
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.precision import Precision
+from maxmargin.solvers.registry import accepting
 from maxmargin.solvers.state import State, Stop
 
 Floats = NDArray[np.float64]
@@ -140,7 +141,7 @@ class Solver(ABC):
         """A quicker way to solve small problems over segments of `gram`, or None.
 
         `problems` are all of them or, if there are `many`, some that the others can be judged by. See
-        `maxmargin.solvers.small.SmallMachines`.
+        `maxmargin.solvers.batch.whole.SmallMachines`.
         """
         return None
 
@@ -197,8 +198,6 @@ class Solver(ABC):
         began = time.perf_counter()
         stop = stop or Stop()
         if not self.accepts(problem):
-            from maxmargin.solvers import accepting
-
             raise TypeError(
                 f"{type(self).__name__} cannot take the problem {problem.name!r}; these solvers "
                 f"can: {', '.join(accepting(problem))}."

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._limits import Limit
+from maxmargin._compiled.limits import Limit
 
 #: Seconds within which a second press raises, whatever runs by then.
 REPEATED = 3.0

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._limits import slices
+from maxmargin._compiled.limits import slices
 from maxmargin.dual import Dual
 from maxmargin.solvers.state import State
 

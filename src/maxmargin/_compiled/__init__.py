@@ -1,0 +1,3 @@
+"""What compiled loops are made of, independent of support vector machines:
+decorator, memory, threads and limits.
+"""

@@ -1,0 +1,35 @@
+"""The gradients that decide about optimality."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin._compiled.jit import compiled
+
+
+@compiled()
+def extremes_of(u, g, lo, hi):  # type: ignore[no-untyped-def]
+    """The least gradient that may rise and the largest that may fall."""
+    low, high = np.inf, -np.inf
+    for t in range(len(u)):
+        if u[t] < hi[t]:
+            low = min(low, g[t])
+        if u[t] > lo[t]:
+            high = max(high, g[t])
+    return low, high
+
+
+@compiled()
+def extremes(u, g, lo, hi, group, least, most):  # type: ignore[no-untyped-def]
+    """The same per group, in one pass."""
+    least[:] = np.inf
+    most[:] = -np.inf
+    if len(least) == 1:
+        least[0], most[0] = extremes_of(u, g, lo, hi)
+        return
+    for t in range(len(u)):
+        k = group[t]
+        if u[t] < hi[t]:
+            least[k] = min(least[k], g[t])
+        if u[t] > lo[t]:
+            most[k] = max(most[k], g[t])

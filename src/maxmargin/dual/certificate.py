@@ -1,0 +1,200 @@
+"""Optimality: the violation, the offset, and the gap that certifies how far a point is from the optimum."""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.dual._group import best_multiplier, gain, quantile
+from maxmargin.dual._regression import tube_gap
+from maxmargin.dual.description import Description
+
+Floats = NDArray[np.float64]
+
+_EPS = 2.0**-52
+
+
+class Certificate(Description):
+    """What a point and its gradient say about optimality."""
+
+    def extremes(self, u: Floats, g: Floats) -> tuple[Floats, Floats]:
+        """Per group, the least gradient that may rise and the largest that may fall.
+
+        u is optimal exactly if in every group the first is at least the second.
+        """
+        from maxmargin.dual._extremes import extremes  # compiled: not at import
+
+        least, most = np.empty(self.n_groups), np.empty(self.n_groups)
+        extremes(u, g, self.lo, self.hi, self.group, least, most)
+        return least, most
+
+    def violation(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
+        """The largest KKT violation, in LIBSVM's scaling.
+
+        `noise` bounds the error of each gradient entry: the violation is the largest that is possible then.
+        """
+        least, most = self.extremes(u, g)
+        if np.any(noise):
+            least, most = self.extremes(u, g - noise)[0], self.extremes(u, g + noise)[1]
+        worst = widest(least, most)
+        return worst * self.tolerance_scale(u, g) if worst > 0 else 0.0
+
+    def tolerance_scale(self, u: Floats, g: Floats) -> float:
+        """What a difference of gradients is multiplied by to be in LIBSVM's scaling."""
+        if not self.self_scaled:
+            return self.scale
+        square = self.square(u, g)
+        return self.scale / square if square > 0 else np.inf
+
+    def square(self, u: Floats, g: Floats) -> float:
+        """u'Qu, the squared norm of w in the (ridged) feature space."""
+        with np.errstate(over="ignore", invalid="ignore"):  # as for the objective
+            return float(u @ (g + self.p))
+
+    def objective(self, u: Floats, g: Floats) -> float:
+        """f(u)."""
+        with np.errstate(over="ignore", invalid="ignore"):  # without a minimum u may grow beyond all bounds
+            return 0.5 * float(u @ (g - self.p))
+
+    def offset(self, u: Floats, g: Floats) -> Floats:
+        """Per group, the value that the gradient takes on the free variables.
+
+        The decision function of a machine with one group is ``K u - offset``. Without free variables: the
+        middle of the interval that the KKT conditions leave, or its end if it has one only. This is the one
+        rule of all engines; u is `snap`-ped to its bounds before.
+        """
+        free = (u > self.lo) & (u < self.hi)
+        least, most = self.extremes(u, g)
+        inside = self._total(free.astype(np.float64))
+        mean = self._total(np.where(free, g, 0.0)) / np.maximum(inside, 1.0)
+        with np.errstate(invalid="ignore"):
+            middle = 0.5 * (least + most)
+        known = np.where(np.isfinite(least), least, np.where(np.isfinite(most), most, 0.0))
+        return np.where(inside > 0, mean, np.where(np.isfinite(middle), middle, known))
+
+    def gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
+        """An upper bound of f(u) - min f.
+
+        `noise` bounds the error of each gradient entry; the most that it can amount to is added.
+
+        Without slacks w need not be feasible, and min f is not what a finite number bounds. A hard margin is
+        rescaled until all margins are 1. A hard tube is widened until it holds all residuals, with the best
+        b: the bound is that of the machine with this tube, of which w is a feasible point.
+        """
+        noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), self.m)
+        if not (np.isfinite(g).all() and np.isfinite(noise).all()):
+            return float("inf")
+        c = self.ridge * u - g  # p - h
+        if self.open_below:
+            return self._open_gap(u, c, noise)
+        total = 0.0
+        for member, s in zip(self.members, self.sums, strict=True):
+            lo, hi, r, x = self.lo[member], self.hi[member], self.ridge[member], u[member]
+            at = self._multiplier(c[member], lo, hi, r, s)
+            if at is None:
+                return self._hard_margin_gap(u, g, noise)
+            # Noise, and the rounding of the differences below.
+            error = noise[member] + _EPS * (np.abs(c[member]) + np.abs(g[member]) + abs(at))
+            # c - b must not point to infinity whatever the noise: move what nothing bounds.
+            unbounded = (r == 0) * (np.isposinf(hi) * 1.0 - np.isneginf(lo))
+            if unbounded.any():
+                at = self._multiplier(c[member] + 1.000001 * error * unbounded, lo, hi, r, s)
+                if at is None:
+                    return self._hard_margin_gap(u, g, noise)
+            # What v can gain over u by rising or falling: no terms that cancel, so no digits are lost.
+            t = -g[member] - at
+            rising, falling = gain(t + error, hi - x, r), gain(error - t, x - lo, r)
+            total += float(np.maximum(rising, falling).sum()) + at * (s - fsum(x))
+        return max(total, 0.0)
+
+    def _multiplier(self, c: Floats, lo: Floats, hi: Floats, r: Floats, s: float) -> float | None:
+        return quantile(c, lo, hi, s) if self.boxed else best_multiplier(c, lo, hi, r, s)
+
+    def _open_gap(self, u: Floats, c: Floats, noise: Floats) -> float:
+        """The gap where only the sum bounds v from below: everything at its upper bound but one."""
+        error = noise + 4.0 * _EPS * np.abs(c)
+        at = np.full(self.n_groups, np.inf)
+        np.minimum.at(at, self.group, c - 1.000001 * error)
+        t = c - at[self.group]
+        gains = np.maximum(t + error, 0.0) * (self.hi - u)
+        return max(float(gains.sum()) + float(at @ (self.sums - self._total(u))), 0.0)
+
+    def _hard_margin_gap(self, u: Floats, g: Floats, noise: Floats) -> float:
+        """The gap without slack: w must be rescaled until every margin is at least 1."""
+        if self.n_groups != 1 or self.ridge.any() or self.sums[0] != 0:
+            return float("inf")
+        if self.name == "epsilon_svr":
+            return tube_gap(u, g, self.p, noise)
+        score = g + self.p
+        positive = self.p > 0
+        if positive.all() or not positive.any():
+            return float("inf")
+        margin = 0.5 * ((score - noise)[positive].min() - (score + noise)[~positive].max())
+        wrong = float(np.abs(u) @ noise)  # of u'Qu
+        if margin <= 0:
+            return float("inf")
+        primal = 0.5 * (self.square(u, g) + wrong) / margin**2
+        return max(0.0, primal + self.objective(u, g) + 0.5 * wrong)
+
+    def relative_gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
+        """(primal - dual) / (1 + |primal|) of the estimator's problem, for stopping.
+
+        Small for small values too, so that it can be reached; what users read is `relative_to_value`.
+        """
+        gap = self.gap(u, g, noise)
+        if not np.isfinite(gap):
+            return float("inf")
+        if not self.self_scaled:
+            unit = 1.0 if self.p.any() else self.scale**2
+            primal = unit * abs(gap - self.objective(u, g))
+            return unit * gap / (1.0 + primal)
+        # Rescaled to margin 1 the value is scale^2 / (2 ||w||^2), and ||w*||^2 >= ||w||^2 - 2 gap.
+        square = self.square(u, g)
+        if square <= 2.0 * gap:
+            return float("inf")
+        dual, primal = 0.5 * self.scale**2 / square, 0.5 * self.scale**2 / (square - 2.0 * gap)
+        return (primal - dual) / (1.0 + primal)
+
+    def infeasible(self, u: Floats, g: Floats, gram: Any) -> bool:
+        r"""Whether there is no hard margin, or no hard tube, to working precision.
+
+        No margin: the hulls touch. No tube: a w that holds all residuals has :math:`\|w\| \ge p^\top u /
+        \|w(u)\|` for every u, and this bound is beyond all measure.
+        """
+        if self.name == "epsilon_svr" and np.isinf(self.hi).all(where=self.lo == 0):
+            with np.errstate(over="ignore", invalid="ignore"):
+                norm = np.sqrt(max(self.square(u, g), 0.0) * float(np.max(np.abs(gram.diag), initial=0.0)))
+                return bool(self.p @ u > 1e8 * float(np.max(np.abs(self.p))) * norm)
+        if not self.self_scaled or (self.ridge > 0).all():  # slacks always leave a margin
+            return False
+        return self.square(u, g) <= 1e-12 * float(np.max(np.abs(gram.diag), initial=0.0))
+
+
+def widest(least: Floats, most: Floats) -> float:
+    """The largest of most - least; infinite where overflowed gradients leave the difference undefined."""
+    with np.errstate(invalid="ignore"):
+        differences = most - least
+    return float(np.max(np.where(np.isnan(differences), np.inf, differences), initial=-np.inf))
+
+
+def relative_to_value(gap: float, objective: float) -> float:
+    """(primal - dual) / max(|primal|, |dual|): the gap as a fraction of the optimal value.
+
+    f(u) is the dual value with its sign changed, so the primal value is gap - f(u). Where both have one sign
+    the value of u is within this fraction of the optimal value, which lies between them. It does not
+    depend on units, nor on multiples of u such as those that make margins 1. 1 or more says nothing.
+
+    Examples
+    --------
+    >>> from maxmargin.dual import relative_to_value
+    >>> relative_to_value(0.5, -49.5)  # the optimal value is between 49.5 and 50
+    0.01
+    >>> round(relative_to_value(1e-3, -1e-9), 3)  # a gap that is small, but not beside the value
+    1.0
+    """
+    if not np.isfinite(gap):
+        return float("inf")
+    return gap / max(abs(objective), abs(gap - objective)) if gap > 0 else 0.0

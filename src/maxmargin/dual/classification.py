@@ -1,0 +1,70 @@
+"""Two classes: hinge losses and hulls."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.dual._build import hulls, problem, signs_of, upper
+from maxmargin.dual.problem import Dual
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def c_svc(
+    y: ArrayLike, C: ArrayLike = 1.0, bounds: ArrayLike | None = None, rows: ArrayLike | None = None
+) -> Dual:
+    """C-SVC with the hinge loss; u = y alpha. `bounds` (one per sample) take the place of `C`.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> problem = dual.c_svc([1, -1, 1], C=2.0)
+    >>> problem.lo, problem.hi
+    (array([ 0., -2.,  0.]), array([2., 0., 2.]))
+    """
+    y = signs_of(y)
+    upper = np.empty(len(y))
+    upper[:] = C if bounds is None else bounds
+    if not (upper >= 0).all():
+        raise ValueError("C and sample bounds must be non-negative numbers.")
+    lo, hi = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
+    return problem("c_svc", p=y, lo=lo, hi=hi, sums=[0.0], rows=rows)
+
+
+def squared_c_svc(y: ArrayLike, ridge: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    """C-SVC with the squared hinge loss; ``ridge = 1/(2C)`` for the loss C sum xi^2."""
+    y = signs_of(y)
+    lo, hi = np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)
+    return problem("squared_c_svc", p=y, lo=lo, hi=hi, sums=[0.0], ridge=ridge, rows=rows)
+
+
+def reduced_hulls(y: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    """Nearest points of two reduced hulls: the mu-SVM, which is nu-SVC with mu = 2/(nu n)."""
+    y = signs_of(y)
+    mu = upper(mu, y.shape, "mu")
+    return hulls("reduced_hulls", y, hi=mu, scale=1.0 / float(np.median(mu)), rows=rows)
+
+
+def nearest_points(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None = None) -> Dual:
+    """Nearest points of two hulls; multiplied by 2/||w||^2 it is the (squared) hinge C-SVC."""
+    y = signs_of(y)
+    return hulls("nearest_points", y, ridge=ridge, scale=2.0, self_scaled=True, rows=rows)
+
+
+def minimum_norm(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None = None) -> Dual:
+    """The point of least norm in the hull of y (phi(x), 1): no bias, or rather a penalised one."""
+    y = signs_of(y)
+    return problem(
+        "minimum_norm",
+        p=np.zeros(len(y)),
+        sums=[1.0],
+        ridge=ridge,
+        label=(y < 0).astype(np.intp),
+        coupling=[[1.0, -1.0], [-1.0, 1.0]],
+        shift=1.0,
+        scale=1.0,
+        self_scaled=True,
+        rows=rows,
+    )

@@ -1,0 +1,146 @@
+"""What a dual problem is made of, and what can be read off its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.lazy import lazy
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# The largest bound that leaves room for sums and products within the range of float64.
+_LARGEST_BOUND = 1e150
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """A frozen description of one problem; see `maxmargin.dual.problem` for the formula.
+
+    Parameters
+    ----------
+    name : str
+        The constructor that made it.
+    p, lo, hi, ridge : ndarray of shape (m,)
+        Linear term, box and the diagonal that squared slacks add.
+    group : ndarray of int of shape (m,)
+        Group of each variable.
+    sums : ndarray of shape (n_groups,)
+        What the variables of each group add up to.
+    row : ndarray of int of shape (m,)
+        Kernel row of each variable.
+    label, coupling : ndarray of int of shape (m,), ndarray of shape (k, k)
+        Class of each variable and the matrix a.
+    shift : float
+        The constant added to every kernel value.
+    scale : float
+        LIBSVM's KKT violation is this times the violation here. If `self_scaled` the scale is
+        ``scale / u'Qu`` instead: that of the hyperplane with margin 1 to which u is rescaled.
+    """
+
+    name: str
+    p: Floats
+    lo: Floats
+    hi: Floats
+    ridge: Floats
+    group: Index
+    sums: Floats
+    row: Index
+    label: Index
+    coupling: Floats
+    shift: float = 0.0
+    scale: float = 1.0
+    self_scaled: bool = False
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @lazy
+    def members(self) -> tuple[Any, ...]:
+        """Variables of each group."""
+        if self.n_groups == 1:
+            return (slice(None),)  # a view, where an index would copy
+        order = np.argsort(self.group, kind="stable")
+        return tuple(np.split(order, np.cumsum(np.bincount(self.group, minlength=self.n_groups))[:-1]))
+
+    @lazy
+    def signs(self) -> Floats | None:
+        """S with :math:`A_{ij} = s_i s_j`, if the coupling is of that kind."""
+        a = self.coupling
+        s = np.sign(a[0])
+        if a.shape == (1, 1) and a[0, 0] == 1.0:
+            return np.ones(self.m)
+        return s[self.label] if np.array_equal(a, np.outer(s, s)) else None
+
+    @lazy
+    def plain(self) -> bool:
+        """Whether A is 1 and variable i uses kernel row i."""
+        if self.signs is None or len(self.row) != self.m or not (self.signs == 1).all():
+            return False
+        return bool((self.row == np.arange(self.m)).all())
+
+    @lazy
+    def twins(self) -> bool:
+        """Whether A is 1 and both the variables i and n + i use kernel row i, as in regression."""
+        n = self.m // 2
+        if n == 0 or self.m != 2 * n or self.row[n] != self.row[0]:
+            return False
+        if self.coupling.shape != (1, 1) or self.coupling[0, 0] != 1.0 or self.shift:
+            return False
+        own = np.arange(n)
+        return bool((self.row[:n] == own).all() and (self.row[n:] == own).all())
+
+    @lazy
+    def boxed(self) -> bool:
+        """Whether all bounds are finite and there is no ridge."""
+        return bool(not self.ridge.any() and np.isfinite(self.lo).all() and np.isfinite(self.hi).all())
+
+    @lazy
+    def open_below(self) -> bool:
+        """Whether there is no ridge and variables have an upper bound only."""
+        return bool(not self.ridge.any() and np.isneginf(self.lo).all() and np.isfinite(self.hi).all())
+
+    @lazy
+    def hull(self) -> bool:
+        """Whether it looks for the point of least norm of one hull, or of the difference of two."""
+        weights = not self.p.any() and not self.lo.any() and bool(np.isposinf(self.hi).all())
+        return weights and bool((self.sums == 1).all()) and self.signs is not None
+
+    def _check(self) -> None:
+        if (self.lo > self.hi).any():
+            raise ValueError("Every lower bound must be at most its upper bound.")
+        if len(self.row) != self.m:
+            raise ValueError(f"rows must name one kernel row per variable: {len(self.row)} for {self.m}.")
+        bounds = np.concatenate([self.lo, self.hi])
+        if (np.abs(bounds[np.isfinite(bounds)]) > _LARGEST_BOUND).any():
+            raise ValueError(
+                f"C times the largest weight must be at most {_LARGEST_BOUND:g}: use a smaller C, smaller "
+                "weights or, for a machine without slacks, C=inf."
+            )
+        low, high = self._total(self.lo), self._total(self.hi)
+        slack = 1e-9 * np.maximum(1.0, np.abs(self.sums))
+        for g in np.flatnonzero(~((low - slack <= self.sums) & (self.sums <= high + slack))):
+            raise ValueError(
+                f"No feasible point: the variables of group {g} can add up to values between "
+                f"{low[g]:g} and {high[g]:g}, not to {self.sums[g]:g}."
+            )
+
+    def _total(self, values: Floats) -> Floats:
+        """The sum over each group."""
+        if self.n_groups == 1:
+            return np.array([values.sum()])
+        return np.asarray(np.bincount(self.group, values, self.n_groups), dtype=np.float64)
+
+    @property
+    def m(self) -> int:
+        """Number of variables."""
+        return len(self.p)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of equality constraints."""
+        return len(self.sums)

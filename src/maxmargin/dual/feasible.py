@@ -1,0 +1,90 @@
+"""Feasible points: where to start, the nearest to a given one, and multipliers on their bounds."""
+
+from __future__ import annotations
+
+from math import fsum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.dual._group import fill_evenly, shift_sum
+from maxmargin.dual.description import Description
+
+Floats = NDArray[np.float64]
+
+# Relative error of a sum, and distance from a bound relative to the box, that rounding alone explains.
+_SUM_ERROR, _AT_BOUND = 1e-9, 1e-12
+
+
+class FeasiblePoints(Description):
+    """Points that satisfy box and sums."""
+
+    def start(self) -> Floats:
+        """A feasible point with few non-zeros."""
+        u = np.clip(np.zeros(self.m), self.lo, self.hi)
+        if not u.any() and not self.sums.any():
+            return u
+        for member, total in zip(self.members, self.sums, strict=True):
+            if total > 0:
+                u[member] = fill_evenly(u[member], self.hi[member], total)
+            elif total < 0:
+                u[member] = -fill_evenly(-u[member], -self.lo[member], -total)
+        return self.repair(u)
+
+    def repair(self, u: ArrayLike) -> Floats:
+        """The given point made feasible: clipped to the box, sums restored, zeros kept if possible."""
+        given = np.array(u, dtype=np.float64)
+        if given.shape != (self.m,):
+            raise ValueError(
+                f"A warm start must have shape ({self.m},), one value per variable of the "
+                f"problem; got {given.shape}."
+            )
+        if not np.isfinite(given).all():
+            raise ValueError("A warm start must not contain NaN or infinity.")
+        out: Floats = np.clip(given, self.lo, self.hi)
+        size = self._total(np.abs(out))
+        for k in np.flatnonzero(np.abs(self.sums - self._total(out)) > 1e-15 * np.maximum(1.0, size)):
+            member = self.members[k]
+            out[member] = shift_sum(out[member], self.lo[member], self.hi[member], self.sums[k])
+        return out
+
+    def feasible(self, u: Floats) -> bool:
+        """Whether u is in its box and has its sums, up to rounding."""
+        if not ((u >= self.lo) & (u <= self.hi)).all():
+            return False
+        size = np.maximum(np.abs(self.sums), self._total(np.abs(u)))
+        size = np.maximum(size, 1e-6 * np.max(size))  # a group of next to nothing is rounded like the others
+        return bool((np.abs(self._total(u) - self.sums) <= _SUM_ERROR * size).all())
+
+    def snap(self, u: Floats) -> Floats:
+        """The same point with variables on the bounds from which only rounding separates them.
+
+        What this takes from a sum goes to the variable of the group with the most room, if there is one; a
+        sum of bounds is right up to rounding. A variable that is free by an ulp only would decide about the
+        offset where all others are at a bound and the offset has a whole interval (see `offset`). Of the
+        two variables of a row of a regression one becomes 0, if nothing but their sum is given: that is what
+        a model keeps, and where kernel values are huge the rounding of this sum matters.
+        """
+        given, u = u, self._one_sided(u)
+        with np.errstate(invalid="ignore"):
+            near = np.where(np.isfinite(self.hi - self.lo), _AT_BOUND * (self.hi - self.lo), 0.0)
+            out = np.where(u - self.lo <= near, self.lo, np.where(self.hi - u <= near, self.hi, u))
+        moved = np.flatnonzero(out != given)
+        if not len(moved):
+            return given
+        for k in np.unique(self.group[moved]):
+            member = np.arange(self.m)[self.members[k]]
+            room = np.minimum(out[member] - self.lo[member], self.hi[member] - out[member])
+            best = int(np.argmax(room))
+            change = fsum(given[member]) - fsum(out[member])
+            if room[best] > 1e3 * abs(change):
+                out[member[best]] += change
+        return out
+
+    def _one_sided(self, u: Floats) -> Floats:
+        """Of u_i >= 0 >= u_{n+i} only their sum, in regressions without a given sum of sizes."""
+        n = self.m // 2
+        if not self.twins or self.n_groups != 1 or self.lo[:n].any() or self.hi[n:].any():
+            return u
+        total = u[:n] + u[n:]
+        return np.concatenate([np.maximum(total, 0.0), np.minimum(total, 0.0)])

@@ -1,0 +1,149 @@
+"""Products with the matrix of the problem, from kernel rows: the gradient, exact where it must be."""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.limits import check
+from maxmargin.dual.description import Description
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_EPS = 2.0**-52
+
+
+class Matrix(Description):
+    """The matrix A∘(K + c) + diag(ridge)."""
+
+    def gradient(self, u: Floats, gram: Any) -> Floats:
+        """(A∘(K+c) + diag(ridge)) u - p."""
+        g = -self.p.copy()
+        self.update(g, np.flatnonzero(u), u[u != 0], gram)
+        return g
+
+    def update(self, g: Floats, idx: Index, delta: Floats, gram: Any, keep: Any = None) -> None:
+        """Change the gradient in place for a change `delta` of the variables `idx`.
+
+        `keep` marks those whose kernel rows will be wanted again, see `maxmargin.gram.Gram.add`.
+        """
+        if not len(idx):
+            return
+        if self.plain and len(g) == gram.n:
+            gram.add(g, idx, delta, keep=keep)
+            if self.shift:
+                g += self.shift * delta.sum()
+        elif self.twins and 2 * gram.n == self.m:
+            self._add_twins(g, idx, delta, gram, keep)
+        elif self.signs is not None:
+            self._add(g, self.signs, self.row[idx], self.signs[idx] * delta, gram)
+        else:
+            for c in np.unique(self.label[idx]):
+                check()
+                of = self.label[idx] == c
+                self._add(g, self.coupling[self.label, c], self.row[idx[of]], delta[of], gram)
+        g[idx] += self.ridge[idx] * delta
+
+    def _add_twins(self, g: Floats, idx: Index, delta: Floats, gram: Any, keep: Any) -> None:
+        """One product with the kernel serves both halves; where both twins move, it is with their sum."""
+        n = gram.n
+        rows = np.where(idx < n, idx, idx - n)
+        order = np.argsort(rows, kind="stable")
+        first = np.flatnonzero(np.diff(rows[order], prepend=-1))
+        if len(first) < len(rows):
+            delta = np.add.reduceat(delta[order], first)
+            keep = None if keep is None else np.logical_or.reduceat(keep[order], first)
+            rows = rows[order[first]]
+            if not delta.all():  # twins that cancel each other
+                keep = None if keep is None else keep[delta != 0]
+                rows, delta = rows[delta != 0], delta[delta != 0]
+        z = np.zeros(n)
+        gram.add(z, rows, delta, keep=keep)
+        g[:n] += z
+        g[n:] += z
+
+    def _add(self, g: Floats, factor: Floats, rows: Index, coef: Floats, gram: Any) -> None:
+        z = np.zeros(gram.n)
+        gram.add(z, rows, coef)
+        if self.shift:
+            z += self.shift * coef.sum()
+        g += factor * z[self.row]
+
+    def exact_gradient(self, u: Floats, some: Index, gram: Any) -> Floats:
+        """The gradient of the variables `some`, from float64 kernel values."""
+        support = np.flatnonzero(u)
+        g = self.ridge[some] * u[some] - self.p[some]
+        for c in np.unique(self.label[support]):
+            of = support[self.label[support] == c]
+            z = gram.exact(self.row[some], self.row[of], u[of]) + self.shift * u[of].sum()
+            g += self.coupling[self.label[some], c] * z
+        return g
+
+    def accurate_gradient(self, u: Floats, some: Index, gram: Any) -> Floats:
+        """The same with twice the digits: slower, for where float64 itself cancels.
+
+        All classes are in one sum: what hulls far from the origin add to it cancels.
+        """
+        support = np.flatnonzero(u)
+        g = self.ridge[some] * u[some] - self.p[some]
+        for c in np.unique(self.label[some]):
+            of = np.flatnonzero(self.label[some] == c)
+            factor = self.coupling[c, self.label[support]]
+            z = gram.accurate(self.row[some[of]], self.row[support], u[support], factor)
+            g[of] += z + self.shift * fsum(u[support] * factor)
+        return g
+
+    def rounding(self, u: Floats, some: Index, gram: Any, double: bool = False) -> Floats:
+        """Bound the rounding errors of the gradient of the variables `some`, computed from the rows.
+
+        With `double` those of `exact_gradient`.
+        """
+        support = np.flatnonzero(u)
+        error = _EPS * (np.abs(self.ridge[some] * u[some]) + np.abs(self.p[some]))
+        for c in np.unique(self.label[support]):
+            of = support[self.label[support] == c]
+            z = gram.bound(self.row[some], self.row[of], u[of], double)
+            z = z + _EPS * abs(self.shift) * float(np.abs(u[of]).sum())
+            error += np.abs(self.coupling[self.label[some], c]) * z
+        return error
+
+    def block(self, idx: Index, others: Index, gram: Any, cached: bool = False) -> Array:
+        """The block of A∘(K+c) + diag(ridge) for two sets of variables, in the rows' precision.
+
+        If `cached` it is taken from whole rows, which stay in the cache; otherwise it is computed directly.
+        """
+        if cached:
+            Q = np.ascontiguousarray(gram.rows(self.row[idx])[:, self.row[others]])
+            gram.count(calls=len(idx) * (len(others) - gram.n))  # used: only these columns
+        else:
+            Q = gram.block(self.row[idx], self.row[others])
+        if self.shift:
+            Q += Q.dtype.type(self.shift)
+        if self.signs is None:
+            Q *= self.coupling[np.ix_(self.label[idx], self.label[others])].astype(Q.dtype)
+        elif self.coupling.shape != (1, 1):
+            Q *= self.signs[idx, None].astype(Q.dtype)
+            Q *= self.signs[others].astype(Q.dtype)
+        # The exact diagonal: rounding must not make a pair of equal points look curved.
+        if idx is others:
+            np.fill_diagonal(Q, self.diag(gram, idx))
+            return Q
+        if not len(others):
+            return Q
+        order = np.argsort(others, kind="stable")
+        at = np.minimum(np.searchsorted(others, idx, sorter=order), len(others) - 1)
+        at = order[at]
+        same = others[at] == idx
+        Q[np.flatnonzero(same), at[same]] = self.diag(gram, idx[same])
+        return Q
+
+    def diag(self, gram: Any, idx: Any = slice(None)) -> Floats:
+        """Diagonal of A∘(K+c) + diag(ridge), of the variables `idx`."""
+        label = self.label[idx]
+        same = self.coupling[label, label]
+        return np.asarray(same * (gram.diag[self.row[idx]] + self.shift) + self.ridge[idx])

@@ -1,0 +1,64 @@
+"""K classes in one problem."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.dual._build import problem, upper
+from maxmargin.dual.problem import Dual
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def all_distances(labels: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    """All-Distances SVM: the hulls of K classes, each drawn to all others."""
+    classes, label = np.unique(np.asarray(labels), return_inverse=True)
+    k = len(classes)
+    if k < 2:
+        raise ValueError("The All-Distances SVM needs at least two classes.")
+    mu = upper(mu, label.shape, "mu")
+    smallest = np.bincount(label).min()
+    if mu.max() * smallest < 1 - 1e-12:
+        raise ValueError(
+            f"mu = {mu.max():g} is infeasible: the smallest class has {smallest} samples, so the "
+            f"smallest feasible mu is {1 / smallest:g}."
+        )
+    return problem(
+        "all_distances",
+        p=np.zeros(len(label)),
+        hi=mu,
+        sums=np.ones(k),
+        group=label,
+        label=label,
+        coupling=k * np.eye(k) - 1.0,
+        scale=1.0 / float(np.median(mu)),
+        rows=rows,
+    )
+
+
+def crammer_singer(labels: ArrayLike, C: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    r"""Crammer and Singer's machine for K classes: K variables per sample, together, that add up to zero.
+
+    Minimises :math:`\tfrac12\sum_r\|w_r\|^2 + \sum_i C_i\xi_i` with
+    :math:`\langle w_{y_i} - w_r, x_i\rangle \ge 1 - \xi_i` for all other classes r.
+    """
+    classes, label = np.unique(np.asarray(labels), return_inverse=True)
+    n, k = len(label), len(classes)
+    if k < 2:
+        raise ValueError("Crammer and Singer's machine needs at least two classes.")
+    true = (np.arange(k) == label[:, None]).astype(np.float64)
+    sample = np.arange(n) if rows is None else np.asarray(rows, dtype=np.intp)
+    return Dual(
+        name="crammer_singer",
+        p=true.ravel(),
+        lo=np.full(n * k, -np.inf),
+        hi=(upper(C, (n,), "C")[:, None] * true).ravel(),
+        ridge=np.zeros(n * k),
+        group=np.repeat(np.arange(n), k),
+        sums=np.zeros(n),
+        row=np.repeat(sample, k),
+        label=np.tile(np.arange(k), n),
+        coupling=np.eye(k),
+    )

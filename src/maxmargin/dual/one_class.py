@@ -1,0 +1,27 @@
+"""One class: where the data are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.dual._build import check_unit_interval, problem
+from maxmargin.dual.problem import Dual
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def one_class(
+    n: int, nu: float = 0.5, weights: ArrayLike | None = None, rows: ArrayLike | None = None
+) -> Dual:
+    """Schölkopf's one-class machine, alpha summing to 1; `weights` scale the bounds."""
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    check_unit_interval(nu, "nu")
+    total = nu * w.sum()
+    return problem("one_class", p=np.zeros(n), hi=w / total, sums=[1.0], scale=float(total), rows=rows)
+
+
+def one_class_l2(n: int, ridge: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    """The one-class machine with squared slacks; divided by rho = u'Qu it is the paper's alpha."""
+    return problem("one_class_l2", p=np.zeros(n), sums=[1.0], ridge=ridge, self_scaled=True, rows=rows)

@@ -1,0 +1,84 @@
+"""What the machines for K classes at once share: labels, values of every class, and the largest of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from maxmargin.estimators.base import BaseSVM, _align
+from maxmargin.solvers.base import Solution
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class OneMachineSVC(ClassifierMixin, BaseSVM):
+    """One problem for all classes, one value per class, the largest wins."""
+
+    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Index, Index, Floats]:
+        """X checked, the rows with a positive weight, their classes and weights; sets `classes_`."""
+        X, y = self._validate(X, y)
+        weight = self._weights(X, sample_weight)
+        kept = np.flatnonzero(weight > 0)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, label = np.unique(y[kept], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
+            )
+        return X, kept, label, weight[kept]
+
+    def _keep(self, X: Any, order: Index, label: Index, coef: Floats, u: Floats, solution: Solution) -> None:
+        """Fitted attributes: `coef` has one column per row of `order`, `u` is what a warm start takes."""
+        used = np.flatnonzero(coef.any(axis=0))
+        self._keep_support(X, order[used])
+        self._n_support = np.bincount(label[used], minlength=len(self.classes_)).astype(np.int32)
+        self._dense_coef = np.ascontiguousarray(coef[:, used])
+        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
+        self.n_iter_ = max(1, solution.n_iter)
+        self.dual_gap_, self.relative_gap_ = solution.gap, solution.relative_gap
+        self.trace_ = [solution.trace]
+        self._solved = (self.shape_fit_, order, u) if self.warm_start else None
+        self._report([solution])
+
+    def _scores(self, X: Any) -> Floats:
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> Floats:
+        """Evaluate the value of every class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            One column per class; for two classes of shape (n_samples,), the second less the first.
+        """
+        scores = self._scores(X)
+        return scores if len(self.classes_) > 2 else np.asarray(scores[:, 1] - scores[:, 0])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self._scores(X)
+        return self.classes_[np.argmax(scores, axis=1)]

@@ -1,0 +1,59 @@
+"""One-vs-one decisions: the values of all class pairs, and their votes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.jit import compiled
+
+
+@compiled()
+def pair_values(parts, intercept):  # type: ignore[no-untyped-def]
+    """Decision values (n_samples, n_pairs) from expansions (n_classes, n_samples, n_classes - 1).
+
+    ``parts[c, s, r]`` is the expansion of sample s over the support vectors of class c with the r-th row of
+    scikit-learn's `dual_coef_`: the machine of classes a < b has row b - 1 for class a and row a for class b.
+    """
+    k, n = parts.shape[0], parts.shape[1]
+    out = np.empty((n, k * (k - 1) // 2))
+    for s in range(n):
+        p = 0
+        for a in range(k):
+            for b in range(a + 1, k):
+                out[s, p] = parts[a, s, b - 1] + parts[b, s, a] + intercept[p]
+                p += 1
+    return out
+
+
+@compiled()
+def winners(values, k):  # type: ignore[no-untyped-def]
+    """The class with the most votes for each sample; of several, the first."""
+    out = np.empty(len(values), np.intp)
+    votes = np.empty(k, np.int64)
+    for s in range(len(values)):
+        votes[:] = 0
+        p = 0
+        for a in range(k):
+            for b in range(a + 1, k):
+                votes[a if values[s, p] > 0 else b] += 1
+                p += 1
+        out[s] = np.argmax(votes)
+    return out
+
+
+def reordered(values: NDArray[np.float64], order: NDArray[np.integer]) -> NDArray[np.float64]:
+    """The values of the pairs of ``classes[order]``, from those of the pairs of the classes.
+
+    Of several classes with the most votes the first wins, and a value of zero is a vote for the second of a
+    pair: so a model whose classes were not in ascending order when it was trained has to know their order.
+    """
+    k = len(order)
+    place = np.zeros((k, k), np.intp)
+    place[np.triu_indices(k, 1)] = np.arange(k * (k - 1) // 2)
+    pairs = list(combinations(map(int, order), 2))
+    columns = [place[min(a, b), max(a, b)] for a, b in pairs]
+    signs = np.array([1.0 if a < b else -1.0 for a, b in pairs])
+    return np.ascontiguousarray(values[:, columns] * signs)

@@ -1,0 +1,368 @@
+"""A classifier that learns and forgets rows, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from maxmargin._compiled.threads import Threads
+from maxmargin.estimators._weights import checked_weights
+from maxmargin.kernels.expansion import expand
+from maxmargin.kernels.gamma import resolve_gamma
+from maxmargin.kernels.kernel import NAMES, Kernel
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class IncrementalSVC(ClassifierMixin, BaseEstimator):
+    r"""Two-class SVC with squared hinge that learns and forgets rows, and knows its leave-one-out values.
+
+    After any sequence of `fit`, `partial_fit` and `forget` the model is that of a training from scratch on
+    the rows that are held: :math:`\min \tfrac12\|w\|^2 + C\sum_i\xi_i^2` has one solution, and it is kept
+    up exactly. The steps are described in `maxmargin.solvers.incremental`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of the squared slacks, as in ``SVC(loss="squared_hinge")``.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian"} or callable, default="rbf"
+        The kernel; a callable is given two arrays of samples.
+    degree, gamma, coef0
+        See `maxmargin.SVC`. "scale" and "auto" are taken from the first rows and kept (`gamma_`): with
+        another gamma all rows would be other points.
+    cache_size : float, default=1000
+        Megabytes for the kernel matrix of the rows that are held (8 n^2 bytes). With more rows kernel
+        values are computed when they are needed, which is slower.
+    max_factor : float, default=4000
+        Megabytes that the factor of the support vectors may take (4 n_SV^2 bytes); more raises `MemoryError`.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels; of shape (1,) while only one has been seen.
+    support_ : ndarray of shape (n_SV,)
+        Positions of the support vectors among the rows that are held, in the order of their arrival.
+    support_vectors_, dual_coef_, intercept_, n_support_
+        As `sklearn.svm.SVC` has them.
+    n_held_ : int
+        Rows that are held.
+    gamma_ : float
+        The kernel coefficient in use.
+
+    References
+    ----------
+    G. Cauwenberghs, T. Poggio, "Incremental and Decremental Support Vector Machine Learning", 2000.
+    S. V. N. Vishwanathan, M. N. Murty, "SSVM: A Simple SVM Algorithm", 2002.
+
+    Examples
+    --------
+    >>> from maxmargin import IncrementalSVC
+    >>> clf = IncrementalSVC(gamma=1.0).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
+    >>> clf.partial_fit([[1.4], [3.0]], [1, 1]).predict([[1.3]])
+    array([1])
+    >>> clf.forget([3]).n_held_  # the row 1.4
+    4
+    >>> clf.leave_one_out().round(2)
+    array([-0.1 ,  0.09, -0.09,  0.1 ])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "kernel": [StrOptions(set(NAMES) - {"precomputed"}), callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "cache_size": [Interval(Real, 0, None, closed="left")],
+        "max_factor": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        cache_size: float = 1000,
+        max_factor: float = 4000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.cache_size = cache_size
+        self.max_factor = max_factor
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    # -- learning and forgetting -----------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> IncrementalSVC:
+        """Learn from these rows alone.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Two class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C per sample; rows with 0 are not held.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._learn(X, y, None, sample_weight, first=True, alone=True)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> IncrementalSVC:
+        """Learn more rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; from one on.
+        y : array-like of shape (n_samples,)
+            Their labels. A third label is refused. As long as all rows have the same label, that label is
+            predicted.
+        classes : array-like of shape (2,), default=None
+            Both labels, if the first rows may have one only; otherwise they are taken as they come.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C per sample; rows with 0 are not held.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._learn(X, y, classes, sample_weight, first=not hasattr(self, "_machine"))
+
+    def forget(self, indices: ArrayLike) -> IncrementalSVC:
+        """Unlearn rows that are held.
+
+        Parameters
+        ----------
+        indices : int, array-like of int or of bool
+            Positions among the rows that are held, in the order of their arrival, counted before anything is
+            forgotten; negative ones count from the end. A mask has one entry per row.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self)
+        rows = np.atleast_1d(np.asarray(indices))
+        if rows.dtype == bool:
+            if rows.shape != (self.n_held_,):
+                raise ValueError(
+                    f"A mask must have one entry for each of the {self.n_held_} rows, got {rows.shape}."
+                )
+            rows = np.flatnonzero(rows)
+        if not len(rows):
+            return self
+        if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
+            raise ValueError("indices must be positions of held rows: integers in one dimension, or a mask.")
+        if (rows < -self.n_held_).any() or (rows >= self.n_held_).any():
+            raise IndexError(f"There are {self.n_held_} rows, at positions 0 to {self.n_held_ - 1}.")
+        rows = np.unique(rows % self.n_held_)
+        if len(rows) == self.n_held_:
+            raise ValueError("All rows would be forgotten: fit anew instead, or keep at least one.")
+        self._machine.forget(self._machine.held[rows])
+        self._publish()
+        return self
+
+    def leave_one_out(self) -> Floats:
+        """The decision value of each held row by the machine that is trained on all others.
+
+        Returns
+        -------
+        ndarray of shape (n_held_,)
+            In the order of arrival. For a row that is the only one of its class: the side of the other class.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.preprocessing import scale
+        >>> from maxmargin import IncrementalSVC
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> values = IncrementalSVC().fit(scale(X), y).leave_one_out()
+        >>> round(float(((values > 0) == y).mean()), 4)  # leave-one-out accuracy
+        0.9754
+        """
+        check_is_fitted(self)
+        return self._machine.leave_one_out()
+
+    def _learn(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, *, first: bool, alone: bool = False
+    ) -> IncrementalSVC:
+        from maxmargin.solvers.incremental import ExactMachine  # compiled loops: not at import
+
+        X, y = validate_data(
+            self, X, y, reset=first, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
+        )
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if first:
+            self._sparse = sp.issparse(X)
+        elif sp.issparse(X) != self._sparse:
+            X = sp.csr_array(X) if self._sparse else X.toarray()
+        weight = checked_weights(sample_weight, X, ensure_non_negative=True)
+        kept = np.flatnonzero(weight > 0)
+        if alone and not len(kept):
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        labels = self._labels(y[kept], classes, first, alone)
+        if not len(kept):
+            return self
+        if len(kept) < len(y):
+            X, y, weight = X[kept], y[kept], weight[kept]
+        if first:
+            gamma = 0.0 if callable(self.kernel) else _gamma(self.gamma, X, weight)
+            machine = ExactMachine(
+                Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0),
+                most_bytes=int(self.cache_size * 1e6),
+                factor_bytes=int(self.max_factor * 1e6),
+                n_jobs=self.n_jobs,
+            )
+        else:
+            gamma, machine = self.__dict__["gamma_"], self.__dict__["_machine"]
+        # The first label that was seen alone is negative until the other is known to be smaller.
+        side = np.where(y == labels[0], -1.0, 1.0)
+        machine.add(X, side, 1.0 / (2.0 * self.C * weight))
+        # Only now: rows may have been refused.
+        self.gamma_, self._machine, self._sides = gamma, machine, labels
+        self.classes_ = np.sort(labels)
+        self._publish()
+        return self
+
+    def _labels(self, y: Any, classes: Any, first: bool, alone: bool) -> NDArray[Any]:
+        """The labels so far: the first one is the negative side."""
+        given = np.unique(y)
+        known = np.zeros(0, given.dtype) if first else self._sides
+        if classes is not None:
+            classes = np.unique(np.asarray(classes))
+            if not first and not np.isin(known, classes).all():
+                raise ValueError(f"classes={classes!r} does not contain the labels so far, {known!r}.")
+            if not np.isin(given, classes).all():
+                raise ValueError(
+                    f"y has labels that are not in classes={classes!r}: {np.setdiff1d(given, classes)!r}."
+                )
+            given = np.union1d(given, classes)
+        new = np.setdiff1d(given, known)
+        labels = np.concatenate([known, new]) if len(known) else given
+        if len(labels) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(labels)}: {len(labels)} labels, {', '.join(map(str, labels[:5]))}. "
+                "Use maxmargin.SVC for more classes."
+            )
+        if alone and len(labels) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(labels)} class")
+        return np.asarray(labels)
+
+    def _publish(self) -> None:
+        """Fitted attributes as scikit-learn has them."""
+        machine = self._machine
+        held = machine.held
+        used = np.flatnonzero(machine.u[held])
+        at = held[used]
+        self._show(len(held), used, machine.X[at], machine.y[at], machine.u[at], machine.level)
+
+    def _show(self, n: int, used: Index, vectors: Any, y: Floats, u: Floats, level: float) -> None:
+        """The attributes of n rows of which `used` are support vectors, with sides y and multipliers u."""
+        sign = self._sign()
+        self.n_held_ = n
+        self.support_ = used.astype(np.int32)
+        self.support_vectors_ = sp.csr_matrix(vectors) if self._sparse else vectors
+        self._coef = sign * u
+        self.dual_coef_ = sp.csr_matrix(self._coef[None]) if self._sparse else self._coef[None]
+        self.intercept_ = np.array([-sign * level])
+        sides = sign * y
+        self.n_support_ = np.array([np.count_nonzero(sides < 0), np.count_nonzero(sides > 0)], dtype=np.int32)
+
+    def _sign(self) -> float:
+        """Of the machine's sides against scikit-learn's, where the larger label is positive."""
+        return 1.0 if self._sides[0] == self.classes_[0] else -1.0
+
+    # -- prediction ------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """Values of the decision function, positive for the second label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
+        )
+        if sp.issparse(X) != self._sparse:
+            X = sp.csr_array(X) if self._sparse else X.toarray()
+        if not len(self.support_):
+            return np.full(X.shape[0], self.intercept_[0])
+        kernel = self._machine.kernel
+        vectors = kernel.prepare(self.support_vectors_, np.float64)
+        ends = np.array([0, len(self.support_)])
+        values = expand(kernel, X, vectors, self._coef[None], ends, threads=Threads(self.n_jobs))
+        return np.asarray(values[0].ravel() + self.intercept_[0])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.full(len(values), self.classes_[0])
+        return self.classes_[(values >= 0).astype(np.intp)]
+
+
+def _gamma(gamma: str | float, X: Any, weight: Floats) -> float:
+    """Like `resolve_gamma`; a row's weight counts as often as the row would."""
+    if gamma != "scale" or (weight == weight[0]).all():
+        return resolve_gamma(gamma, X)
+    total = float(weight.sum()) * X.shape[1]
+    square = X.multiply(X) if sp.issparse(X) else X * X
+    mean, second = (float(weight @ np.ravel(part.sum(axis=1))) / total for part in (X, square))
+    variance = second - mean**2
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0

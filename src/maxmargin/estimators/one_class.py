@@ -1,0 +1,202 @@
+"""Outlier detection: the one-class machine of Schölkopf et al., and what one-class machines share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import OutlierMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import dual
+from maxmargin._compiled.limits import Limit
+from maxmargin.estimators.base import BaseSVM, _align, check_finite, with_callbacks
+
+Floats = NDArray[np.float64]
+
+
+class OneClassScores:
+    """Scores and predictions of the one-class machines."""
+
+    if TYPE_CHECKING:
+        kernel: Any
+        offset_: Floats
+        support_: NDArray[np.int32]
+        _dense_coef: Floats
+        _linear_values: Callable[..., Any]
+        _linear_coef: Callable[..., Any]
+        _expand: Callable[..., Any]
+
+    def decision_function(self, X: Any) -> Floats:
+        """Signed distance to the boundary, positive for inliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def score_samples(self, X: Any) -> Floats:
+        """The unshifted scores: ``decision_function(X) + offset_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        if self.kernel == "linear":
+            return self._linear_values(X, self._linear_coef(), np.zeros(1)).ravel()
+        return self._expand(X, self._dense_coef, [len(self.support_)])[0].ravel()
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """+1 for inliers, -1 for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) > 0, 1, -1)
+
+
+class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
+    r"""One-class machine; takes the place of `sklearn.svm.OneClassSVM`.
+
+    Minimises :math:`\tfrac12\|\sum_i \alpha_i \phi(x_i)\|^2` with :math:`\sum_i \alpha_i = 1`,
+    :math:`0 \le \alpha_i \le 1/(\nu n)`; coefficients and offset are reported in LIBSVM's scaling,
+    :math:`\nu n` times that.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol
+        See `maxmargin.SVC`.
+    nu : float, default=0.5
+        In (0, 1]: bounds the share of outliers from above and that of support vectors from below.
+    shrinking, cache_size, verbose, max_iter, solver, max_time, n_jobs, warm_start
+        See `maxmargin.SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
+        See `maxmargin.SVC`.
+    offset_ : ndarray of shape (1,)
+        ``decision_function = score_samples - offset_``.
+    n_iter_ : int
+        Pair steps.
+    dual_gap_ : float
+        Certified bound of the distance to the optimal value.
+    relative_gap_ : float
+        The same as a fraction of the optimal value, see `maxmargin.SVC`.
+    status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
+        See `maxmargin.SVC`.
+    n_features_in_, feature_names_in_, shape_fit_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from maxmargin import OneClassSVM
+    >>> X = [[0], [0.44], [0.45], [0.46], [1]]
+    >>> clf = OneClassSVM(gamma="auto").fit(X)
+    >>> clf.predict([[0.45], [3.0]])
+    array([ 1, -1])
+    >>> clf.score_samples([[0.45], [3.0]]).round(1)
+    array([2.1, 0. ])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSVM._parameter_constraints,
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+        solver: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.solver = solver
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
+        """Find the region that holds most of the samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training data; for ``kernel="precomputed"`` the square kernel matrix.
+        y : Ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of the bounds per sample; 0 is the same as leaving the row out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        limit = Limit(self.max_time)
+        X, _ = self._validate(X)
+        weight = self._weights(X, sample_weight)
+        order = np.flatnonzero(weight > 0)
+        problem = dual.one_class(len(order), self.nu, weight[order])
+        solution = self._solve_one(X, order, problem, self._start_from(order), limit)
+
+        used = np.flatnonzero(solution.u)
+        self._keep_support(X, order[used])
+        self._n_support = np.array([len(used)], dtype=np.int32)
+        self._dense_coef = problem.scale * solution.u[None, used]
+        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
+        self.offset_ = problem.scale * solution.offset
+        self.intercept_ = -self.offset_
+        check_finite(self._dense_coef, self.offset_)
+        self.n_iter_ = max(1, solution.n_iter)
+        self.dual_gap_, self.relative_gap_ = solution.gap * problem.scale**2, solution.relative_gap
+        self.trace_ = [solution.trace]
+        self._solved = (self.shape_fit_, order, solution.u) if self.warm_start else None
+        self._report([solution])
+        return self

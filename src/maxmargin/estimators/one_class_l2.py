@@ -1,0 +1,200 @@
+"""Outlier detection: the one-class machine with squared slacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import OutlierMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+
+from maxmargin import dual
+from maxmargin._compiled.limits import Limit
+from maxmargin.dual import Dual, relative_to_value
+from maxmargin.estimators.base import BaseSVM, _align, with_callbacks
+from maxmargin.estimators.one_class import OneClassScores
+from maxmargin.solvers.base import Solution
+
+
+class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
+    r"""One-class machine with squared slacks, the problem of OneClassMaxMinOver.
+
+    .. math::
+
+        \min_{w, \xi}\; \tfrac12\|w\|^2 + \tfrac C2 \sum_i \xi_i^2
+        \quad\text{with}\quad \langle w, \phi(x_i)\rangle \ge 1 - \xi_i.
+
+    In the dual the slacks become a ridge: with :math:`K^* = K + I/C` it asks for the point of least norm
+    :math:`u^\top K^* u`, :math:`\sum_i u_i = 1`, :math:`u \ge 0`; then :math:`\alpha = u/\rho` with
+    :math:`\rho = u^\top K^* u`, and
+
+    .. math::
+
+        w = \sum_i \alpha_i \phi(x_i),\qquad \xi_i = \alpha_i / C,\qquad
+        f(x) = \sum_i \alpha_i k(x_i, x) - 1.
+
+    **Outliers.** Every support vector has a positive slack, :math:`f(x_i) = -\alpha_i/C < 0`, and all other
+    training samples have :math:`f(x_i) \ge 0`: the outliers among the training samples are just the support
+    vectors (up to `tol`). C sets their number only indirectly: as a rule, the smaller C, the more there are,
+    and below some C all samples are outliers, whether at the edge of the data or far off. Rank by
+    `score_samples`, raise C until the share is what you want, or use `maxmargin.OneClassSVM`, whose nu bounds
+    it. The kernel should have the data on one side of the origin, as rbf and laplacian kernels do; otherwise
+    nothing but the slacks makes the problem feasible.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the squared slacks, positive and finite: the paper's C, twice that of
+        `maxmargin.SVC` with ``loss="squared_hinge"``, which minimises C times the sum of squares.
+    kernel, degree, gamma, coef0, tol, cache_size, verbose, max_iter
+        See `maxmargin.SVC`. The violation that `tol` bounds is that of the machine with margin 1.
+    solver : str or Solver, default="auto"
+        "auto" (the same as "batch"), "maxminover", the paper's, "mdm-accelerated", or any other that takes
+        `maxmargin.dual.one_class_l2`. All find the same machine; "maxminover" is the slowest at small `tol`.
+    max_time, n_jobs, warm_start
+        See `maxmargin.SVC`. With ``solver="maxminover"`` a warm start goes on from the counters.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, coef_
+        See `maxmargin.SVC`.
+    dual_coef_ : ndarray of shape (1, n_SV)
+        alpha.
+    offset_, intercept_ : ndarray of shape (1,)
+        1 and -1: ``decision_function = score_samples - offset_``.
+    n_iter_ : int
+        Steps of the solver.
+    dual_gap_ : float
+        Certified bound of the distance to the optimal value.
+    relative_gap_ : float
+        The same as a fraction of the optimal value, see `maxmargin.SVC`.
+    status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
+        See `maxmargin.SVC`.
+    n_features_in_, feature_names_in_, shape_fit_
+        As in scikit-learn.
+
+    References
+    ----------
+    F. Timm, S. Klement, T. Martinetz, "Fast Model Selection for MaxMinOver-based Training of Support Vector
+    Machines".
+
+    Examples
+    --------
+    >>> from maxmargin import L2OneClassSVM
+    >>> X = [[0], [0.44], [0.45], [0.46], [1]]
+    >>> clf = L2OneClassSVM(C=1000.0, gamma="auto").fit(X)
+    >>> clf.predict([[0.45], [3.0]])
+    array([ 1, -1])
+    >>> clf.support_, clf.predict(X)
+    (array([0, 4], dtype=int32), array([-1,  1,  1,  1, -1]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSVM._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+        solver: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.solver = solver
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> L2OneClassSVM:
+        """Find the region that holds the samples, but for squared slacks.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training data; for ``kernel="precomputed"`` the square kernel matrix.
+        y : Ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C per sample; 0 is the same as leaving the row out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        limit = Limit(self.max_time)
+        X, _ = self._validate(X)
+        weight = self._weights(X, sample_weight)
+        order = np.flatnonzero(weight > 0)
+        with np.errstate(over="ignore", divide="ignore"):
+            ridge = 1.0 / (self.C * weight[order])
+        if not np.isfinite(ridge).all():
+            raise ValueError("C, or C times the smallest positive sample weight, is too small a number.")
+        problem = dual.one_class_l2(len(order), ridge)
+        solution = self._solve_one(X, order, problem, self._start_from(order), limit)
+
+        used = np.flatnonzero(solution.u)
+        self._keep_support(X, order[used])
+        self._n_support = np.array([len(used)], dtype=np.int32)
+        rho = problem.square(solution.u, solution.gradient)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            self._dense_coef = solution.u[None, used] / rho
+        if not (rho > 0 and np.isfinite(self._dense_coef).all()):
+            raise ValueError(
+                "The dual coefficients are not finite: under this kernel no hyperplane has the samples on "
+                "one side. Lower C, or use the rbf kernel."
+            )
+        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
+        self.offset_ = np.ones(1)
+        self.intercept_ = -self.offset_
+        self.n_iter_ = max(1, solution.n_iter)
+        self.dual_gap_, self.relative_gap_ = _gaps(problem, solution, rho)
+        self.trace_ = [solution.trace]
+        # Whole counters, where the solver has them.
+        kept = np.rint(solution.u * solution.details["total"]) if "total" in solution.details else solution.u
+        self._solved = (self.shape_fit_, order, kept) if self.warm_start else None
+        self._report([solution])
+        return self
+
+
+def _gaps(problem: Dual, solution: Solution, rho: float) -> tuple[float, float]:
+    """Primal less dual value of w = W / rho, from the gradient and bounds of its errors; absolute, relative.
+
+    The primal value is ||w||^2 / 2 + sum xi_i^2 / (2 r_i) with r = 1/C, the dual one that of u / rho.
+    """
+    u, noise = solution.u, np.broadcast_to(solution.noise, len(solution.u))
+    margins = solution.gradient - problem.ridge * u
+    lost = float(u @ noise)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slack = np.maximum(0.0, 1.0 - (margins - noise) / rho)
+        primal = 0.5 * (float(u @ margins) + lost) / rho**2 + 0.5 * float((slack**2 / problem.ridge).sum())
+        dual_value = float(u.sum()) / rho - 0.5 * (rho + lost) / rho**2
+        gap = max(0.0, primal - dual_value)
+    if not np.isfinite(gap):
+        return float("inf"), float("inf")
+    return gap, relative_to_value(gap, -dual_value)

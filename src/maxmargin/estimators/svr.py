@@ -1,0 +1,352 @@
+"""Support vector regression: SVR and NuSVR, two variables per kernel row."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils import column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import assert_all_finite, check_is_fitted
+
+from maxmargin import dual, solvers
+from maxmargin._compiled.limits import Limit
+from maxmargin.dual import Dual
+from maxmargin.estimators.base import BaseSVM, _align, box, check_finite, rescaled, with_callbacks
+from maxmargin.solvers.base import Solution, Status
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class BaseSVR(RegressorMixin, BaseSVM):
+    """Regression by one machine; a subclass supplies its dual problem."""
+
+    _advice: ClassVar[dict[Status, str]] = {
+        **BaseSVM._advice,
+        Status.INFEASIBLE: "no function of this kernel fits all targets into a tube of this width; use a "
+        "finite C, a larger epsilon or another kernel",
+    }
+
+    @abstractmethod
+    def _problem(self, y: Floats, weight: Floats) -> Dual:
+        """The dual problem of the samples that count."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training data; for ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C per sample; 0 is the same as leaving the row out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        limit = Limit(self.max_time)
+        X, y = self._validate(X, y)
+        y = _targets(y)
+        weight = self._weights(X, sample_weight)
+        order = np.flatnonzero(weight > 0)
+        problem = self._problem(y[order], weight[order])
+        if not solvers.get(self.solver).accepts(problem):
+            raise ValueError(
+                f"The solver {self.solver!r} cannot train {type(self).__name__}: use one of the solvers "
+                f"{', '.join(solvers.accepting(problem))}."
+            )
+        solution = self._solve_one(X, order, problem, self._warm(problem, order), limit)
+        self._assemble(X, order, solution)
+        self._box = box(problem)
+        both = solution.u.reshape(2, -1).T
+        self._solved = (self.shape_fit_, order, both) if self.warm_start else None
+        self._report([solution])
+        return self
+
+    def _warm(self, problem: Dual, order: Index) -> Floats | None:
+        """The previous solution, where `warm_start` asks for it and it fits."""
+        start = self._start_from(order, 2)
+        if start is None:
+            return None
+        u = start.reshape(-1, 2).T.ravel()
+        return rescaled(u, u, self._box, box(problem))
+
+    def _assemble(self, X: Any, order: Index, solution: Solution) -> None:
+        """scikit-learn's attributes."""
+        n = len(order)
+        coef = solution.u[:n] + solution.u[n:]
+        used = np.flatnonzero(coef)
+        self._keep_support(X, order[used])
+        self._n_support = np.array([len(used)], dtype=np.int32)
+        self._dense_coef = coef[None, used]
+        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
+        self.intercept_ = np.array([-float(np.mean(solution.offset))])
+        check_finite(self._dense_coef, self.intercept_)
+        self.n_iter_ = max(1, solution.n_iter)
+        self.dual_gap_, self.relative_gap_ = float(solution.gap), float(solution.relative_gap)
+        self.trace_ = [solution.trace]
+
+    def predict(self, X: Any) -> Floats:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Targets.
+        """
+        check_is_fitted(self)
+        if self.kernel == "linear":
+            return self._linear_values(X, self._linear_coef(), self.intercept_).ravel()
+        return self._expand(X, self._dense_coef, [len(self.support_)])[0].ravel() + self.intercept_[0]
+
+
+def _targets(y: Any) -> Floats:
+    """One finite float64 number per sample."""
+    if type(y) is np.ndarray and y.dtype == np.float64 and y.ndim == 1 and np.isfinite(y).all():
+        return y  # nearly always: the checks below would take as long as some pair steps
+    if np.ndim(y) == 2 and np.shape(y)[1] != 1:
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {np.shape(y)} instead: for several targets "
+            "wrap the estimator in sklearn.multioutput.MultiOutputRegressor."
+        )
+    y = column_or_1d(y, warn=True)
+    if np.iscomplexobj(y):
+        raise ValueError("Complex data not supported: the targets must be real numbers.")
+    try:
+        y = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The targets of a regression must be numbers: {error}.") from error
+    assert_all_finite(y, input_name="y")
+    return y
+
+
+class SVR(BaseSVR):
+    r"""Epsilon-support vector regression; takes the place of `sklearn.svm.SVR`.
+
+    Minimises :math:`\tfrac12\|w\|^2 + C\sum_i \xi_i`, or :math:`\tfrac12\|w\|^2 + C\sum_i \xi_i^2`, with
+    :math:`\xi_i = \max(0, |y_i - \langle w, \phi(x_i)\rangle - b| - \varepsilon)`. The dual, the solver's
+    guarantee and the gap are described in `maxmargin.dual`. Tolerance and gap are in the units of y, as in
+    LIBSVM: for targets of the order of 10^6 scale y, or raise `tol`.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"} or callable
+        Kernel; a callable gets two data sets and returns the matrix between them.
+    degree, gamma, coef0, tol
+        See `maxmargin.SVC`.
+    C : float, default=1.0
+        Penalty of the slacks; infinity trains a hard tube, which all residuals must fit into. `dual_gap_` is
+        then that of the machine whose tube is as wide as the largest residual.
+    epsilon : float, default=0.1
+        Half the width of the tube in which a residual costs nothing.
+    shrinking, cache_size, verbose, max_iter
+        See `maxmargin.SVC`.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+        What a residual outside the tube costs.
+    solver, max_time, n_jobs, warm_start
+        See `maxmargin.SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, coef_
+        See `maxmargin.SVC`.
+    n_support_ : ndarray of shape (1,)
+        Number of support vectors.
+    dual_coef_ : ndarray or sparse matrix of shape (1, n_SV)
+        Coefficients of the support vectors.
+    intercept_ : ndarray of shape (1,)
+        The constant of the regression function.
+    n_iter_ : int
+        Pair steps.
+    dual_gap_ : float
+        Certified bound of the distance to the optimal value.
+    relative_gap_ : float
+        The same as a fraction of the optimal value, see `maxmargin.SVC`.
+    status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
+        See `maxmargin.SVC`.
+    n_features_in_, feature_names_in_, shape_fit_
+        As in scikit-learn.
+
+    See Also
+    --------
+    NuSVR : The same machine with nu in place of epsilon.
+
+    References
+    ----------
+    A. J. Smola, B. Schölkopf, "A Tutorial on Support Vector Regression", Statistics and Computing 14, 2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from maxmargin import SVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = SVR(C=1000.0, epsilon=10.0).fit(X, y)
+    >>> reg.status_, round(reg.score(X, y), 2)
+    ('solved', 0.83)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSVM._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "epsilon": [Interval(Real, 0.0, None, closed="left")],
+        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+        loss: str = "epsilon_insensitive",
+        solver: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.loss = loss
+        self.solver = solver
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+
+    def _problem(self, y: Floats, weight: Floats) -> Dual:
+        if self.loss == "epsilon_insensitive" or np.isinf(self.C):
+            return dual.epsilon_svr(y, self.epsilon, bounds=self.C * weight)
+        return dual.squared_epsilon_svr(y, self.epsilon, ridge=0.5 / (self.C * weight))
+
+
+class NuSVR(BaseSVR):
+    r"""Nu-support vector regression; takes the place of `sklearn.svm.NuSVR`.
+
+    Minimises :math:`\tfrac12\|w\|^2 + C(\nu n\varepsilon + \sum_i \xi_i)` over the width of the tube too: nu
+    bounds the share of residuals outside from above and that of support vectors from below.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1].
+    C : float, default=1.0
+        Penalty of the slacks; finite.
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter
+        See `maxmargin.SVC`.
+    solver, max_time, n_jobs, warm_start
+        See `maxmargin.SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, dual_gap_, relative_gap_
+        See `SVR`.
+    epsilon_ : float
+        Half the width of the tube that was found.
+    status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
+        See `maxmargin.SVC`.
+    n_features_in_, feature_names_in_, shape_fit_
+        As in scikit-learn.
+
+    See Also
+    --------
+    SVR : The same machine with epsilon in place of nu.
+
+    References
+    ----------
+    B. Schölkopf, A. Smola, R. C. Williamson, P. L. Bartlett, "New Support Vector Algorithms", Neural
+    Computation 12, 2000.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from maxmargin import NuSVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = NuSVR(nu=0.5, C=1000.0).fit(X, y)
+    >>> outside = abs(y - reg.predict(X)) > reg.epsilon_ + 0.01
+    >>> bool(outside.mean() <= 0.5 <= len(reg.support_) / len(y))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSVM._parameter_constraints,
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+        "C": [Interval(Real, 0.0, None, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+        solver: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.solver = solver
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+
+    def _problem(self, y: Floats, weight: Floats) -> Dual:
+        if np.isinf(self.C):
+            raise ValueError("C must be finite for NuSVR: a hard tube is SVR with C=inf and its epsilon.")
+        return dual.nu_svr(y, self.nu, self.C * weight)
+
+    def _assemble(self, X: Any, order: Index, solution: Solution) -> None:
+        super()._assemble(X, order, solution)
+        self.epsilon_ = 0.5 * float(solution.offset[1] - solution.offset[0])

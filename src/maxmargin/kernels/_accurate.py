@@ -1,0 +1,198 @@
+"""Sums of kernel values, accurate where float64 cancels: the yardstick of certificates.
+
+Inner products and sums are kept as unevaluated pairs of float64 numbers (double-double, some 32 digits);
+distances are summed from differences, which do not cancel. Ten times slower than
+`maxmargin.kernels.expansion.expand`, and used only where the bound of `maxmargin.kernels.rounding` says that
+float64 may not be enough.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.jit import compiled
+from maxmargin.kernels.layout import canonical_csr
+from maxmargin.kernels.panels import Lines
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_LINEAR, _POLY, _SIGMOID, _RBF, _LAPLACIAN = range(5)
+_KINDS = {"linear": _LINEAR, "poly": _POLY, "sigmoid": _SIGMOID, "rbf": _RBF, "laplacian": _LAPLACIAN}
+
+
+def sums(kernel: Any, X: Any, rows: Index, columns: Index, coef: Floats, factor: Floats) -> Floats:
+    """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features."""
+    kind = _KINDS[kernel.name]
+    A, B = (Lines.of(_float64(X[index])) for index in (rows, columns))
+    coef, factor = (np.ascontiguousarray(c, dtype=np.float64) for c in (coef, factor))
+    if kind == _LINEAR:
+        width = X.shape[1]
+        if not A.dense:  # only the features that occur
+            there, at = np.unique(np.concatenate([A.indices, B.indices]), return_inverse=True)
+            A, B = A._replace(indices=at[: len(A.indices)]), B._replace(indices=at[len(A.indices) :])
+            width = len(there)
+        return np.asarray(_linear_sums(A, B, coef, factor, width))
+    return np.asarray(_pair_sums(kind, A, B, coef, factor, kernel.gamma, kernel.coef0, kernel.degree))
+
+
+def squared_distances(A: Any, B: Any) -> Floats:
+    """Squared distances of the rows of two matrices, from differences."""
+    out = np.empty((A.shape[0], B.shape[0]))
+    _distances(Lines.of(_float64(A)), Lines.of(_float64(B)), out)
+    return out
+
+
+def weighted_sums(K: Any, coef: Floats, factor: Floats) -> Floats:
+    """``K @ (coef * factor)`` for given values."""
+    K, coef, factor = (np.ascontiguousarray(part, dtype=np.float64) for part in (K, coef, factor))
+    return np.asarray(_matrix_sums(K, coef, factor))
+
+
+def _float64(X: Any) -> Any:
+    if isinstance(X, np.ndarray):
+        return np.ascontiguousarray(X, dtype=np.float64)
+    return canonical_csr(X, np.dtype(np.float64))
+
+
+# -- pairs of numbers --------------------------------------------------------------------------
+
+
+@compiled()
+def _two_sum(a, b):  # type: ignore[no-untyped-def]
+    """A + b and what rounding took from it."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@compiled()
+def _two_product(a, b):  # type: ignore[no-untyped-def]
+    """A b and what rounding took from it (Dekker, Veltkamp)."""
+    p = a * b
+    if not abs(p) < 1e290 or abs(a) > 1e290 or abs(b) > 1e290:
+        return p, 0.0
+    c = 134217729.0 * a
+    a1 = c - (c - a)
+    a2 = a - a1
+    c = 134217729.0 * b
+    b1 = c - (c - b)
+    b2 = b - b1
+    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+@compiled()
+def _plus(x, y, a, b):  # type: ignore[no-untyped-def]
+    """(x + y) + (a + b)."""
+    s, e = _two_sum(x, a)
+    return _two_sum(s, e + y + b)
+
+
+@compiled()
+def _times(x, y, a, b):  # type: ignore[no-untyped-def]
+    """(x + y) (a + b)."""
+    p, e = _two_product(x, a)
+    return _two_sum(p, e + x * b + y * a)
+
+
+# -- kernel values -----------------------------------------------------------------------------
+
+
+@compiled()
+def _pair(kind, A, i, B, j):  # type: ignore[no-untyped-def]
+    """The product (two numbers), squared distance or 1-norm distance of row i of A and row j of B."""
+    a, a_end, b, b_end = A.indptr[i], A.indptr[i + 1], B.indptr[j], B.indptr[j + 1]
+    a_start, b_start = a, b
+    x, y = 0.0, 0.0
+    while a < a_end or b < b_end:
+        f = A.indices[a - a_start if A.dense else a] if a < a_end else np.int64(2**62)
+        h = B.indices[b - b_start if B.dense else b] if b < b_end else np.int64(2**62)
+        v = A.data[a] if f <= h else 0.0
+        w = B.data[b] if h <= f else 0.0
+        a += f <= h
+        b += h <= f
+        if kind == _RBF:
+            x += (v - w) * (v - w)
+        elif kind == _LAPLACIAN:
+            x += abs(v - w)
+        elif f == h:
+            p, e = _two_product(v, w)
+            x, y = _plus(x, y, p, e)
+    return x, y
+
+
+@compiled()
+def _value(kind, A, i, B, j, gamma, coef0, degree):  # type: ignore[no-untyped-def]
+    """One kernel value as two numbers."""
+    x, y = _pair(kind, A, i, B, j)
+    if kind >= _RBF:
+        return np.exp(-gamma * x), 0.0
+    x, y = _times(x, y, gamma, 0.0)
+    x, y = _plus(x, y, coef0, 0.0)
+    if kind == _SIGMOID:
+        t = np.tanh(x)
+        return t, y * (1.0 - t * t)
+    p, q = 1.0, 0.0
+    for _ in range(degree):
+        p, q = _times(p, q, x, y)
+    return p, q
+
+
+@compiled()
+def _pair_sums(kind, A, B, coef, factor, gamma, coef0, degree):  # type: ignore[no-untyped-def]
+    out = np.empty(len(A.indptr) - 1)
+    for i in range(len(out)):
+        x, y = 0.0, 0.0
+        for j in range(len(coef)):
+            p, q = _value(kind, A, i, B, j, gamma, coef0, degree)
+            c, d = _two_product(coef[j], factor[j])
+            p, q = _times(p, q, c, d)
+            x, y = _plus(x, y, p, q)
+        out[i] = x + y
+    return out
+
+
+@compiled()
+def _linear_sums(A, B, coef, factor, width):  # type: ignore[no-untyped-def]
+    """<x_i, w> with the weights w = sum_j coef_j factor_j x_j in pairs of numbers."""
+    high, low = np.zeros(width), np.zeros(width)
+    for j in range(len(coef)):
+        start = B.indptr[j]
+        c, d = _two_product(coef[j], factor[j])
+        for k in range(start, B.indptr[j + 1]):
+            f = B.indices[k - start if B.dense else k]
+            p, e = _times(c, d, B.data[k], 0.0)
+            high[f], low[f] = _plus(high[f], low[f], p, e)
+    out = np.empty(len(A.indptr) - 1)
+    for i in range(len(out)):
+        x, y = 0.0, 0.0
+        start = A.indptr[i]
+        for k in range(start, A.indptr[i + 1]):
+            f = A.indices[k - start if A.dense else k]
+            p, e = _times(high[f], low[f], A.data[k], 0.0)
+            x, y = _plus(x, y, p, e)
+        out[i] = x + y
+    return out
+
+
+@compiled()
+def _matrix_sums(K, coef, factor):  # type: ignore[no-untyped-def]
+    out = np.empty(len(K))
+    for i in range(len(K)):
+        x, y = 0.0, 0.0
+        for j in range(len(coef)):
+            c, d = _two_product(coef[j], factor[j])
+            p, e = _times(c, d, K[i, j], 0.0)
+            x, y = _plus(x, y, p, e)
+        out[i] = x + y
+    return out
+
+
+@compiled()
+def _distances(A, B, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = _pair(_RBF, A, i, B, j)[0]

@@ -1,0 +1,103 @@
+"""Sparse data with many columns, of which few occur: only those that do cost memory.
+
+Loops over sparse rows work with dense panels of `shape[1]` columns, and SciPy's products take arrays of that
+length. With hashed features there may be 2**30 columns, of which the rows of a data set have some thousands.
+So the columns that occur are numbered afresh, and data that are met later get the same numbers. Columns that
+only those later data have share one more number: the others have nothing there, so whatever is there adds
+nothing to a product, and its absolute value to a 1-norm distance, as it should.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Index = NDArray[np.intp]
+
+# Columns up to which memory does not matter: a panel of 16 float64 values each takes 2 MB.
+_FEW = 1 << 14
+# Columns per entry up to which a mark for each column is quicker than sorting the entries.
+_MARKS = 8
+
+
+def occurring(X: Any) -> Index | None:
+    """The columns in which a CSR matrix has entries, ascending; None if these are most, or few in all.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from maxmargin.kernels._columns import occurring
+    >>> X = sp.csr_array(([1.0, 2.0], ([0, 1], [7, 10**9])), shape=(2, 2 * 10**9))
+    >>> occurring(X)
+    array([         7, 1000000000])
+    """
+    d = X.shape[1]
+    if d <= _FEW:
+        return None
+    entries = X.indices[: X.nnz]
+    if d <= _MARKS * X.nnz:
+        mark = np.zeros(d, np.bool_)
+        mark[entries] = True
+        found = np.flatnonzero(mark)
+    else:
+        found = np.unique(entries).astype(np.intp, copy=False)
+    return found if 2 * len(found) < d else None
+
+
+def renumbered(X: Any, columns: Index | None) -> Any:
+    """A CSR matrix with its columns numbered by their places in `columns`, all others as ``len(columns)``.
+
+    A row may then have several entries with this last number. None stands for all columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from maxmargin.kernels._columns import renumbered
+    >>> X = sp.csr_array(([1.0, 2.0, 3.0], ([0, 0, 0], [5, 7, 9])), shape=(1, 10**9))
+    >>> renumbered(X, np.array([5, 9])).toarray()
+    array([[1., 3., 2.]])
+    """
+    if columns is None:
+        return X
+    count = len(columns)
+    entries = X.indices[: X.nnz]
+    place = np.searchsorted(columns, entries)
+    known = columns[np.minimum(place, count - 1)] == entries if count else np.zeros(len(entries), np.bool_)
+    place[~known] = count
+    kind = np.int32 if max(len(entries), count + 1) < 2**31 else np.int64
+    out = sp.csr_array((X.shape[0], count + 1), dtype=X.dtype)
+    out.data, out.indices = X.data[: X.nnz], place.astype(kind)
+    out.indptr = X.indptr.astype(kind, copy=False)
+    return out
+
+
+def compact(X: Any, rows: Index | None = None) -> Any:
+    """A CSR matrix with the columns that its rows, or some of them, have; as it is if these are most."""
+    if X.shape[1] <= _FEW:
+        return X
+    return renumbered(X, occurring(X if rows is None else X[rows]))
+
+
+def product(coef: Any, X: Any) -> Any:
+    """``coef @ X`` for a CSR matrix X, as a CSR matrix.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from maxmargin.kernels._columns import product
+    >>> X = sp.csr_array(([1.0, 2.0], ([0, 1], [7, 10**9])), shape=(2, 2 * 10**9))
+    >>> product([[3.0, 4.0]], X).data
+    array([3., 8.])
+    """
+    columns = occurring(X)
+    out = sp.csr_array(sp.csr_array(coef) @ sp.csr_array(renumbered(X, columns)))
+    if columns is None:
+        return out
+    out.sort_indices()
+    kind = np.int32 if X.shape[1] < 2**31 else np.int64
+    indices = columns[out.indices].astype(kind, copy=False)
+    return sp.csr_array((out.data, indices, out.indptr), shape=(out.shape[0], X.shape[1]))

@@ -1,0 +1,180 @@
+"""Loops over the values of two sets of samples, dense and sparse."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin._compiled.exp2 import exp2
+from maxmargin._compiled.intrinsics import fmin
+from maxmargin._compiled.jit import IN_ORDER, REORDER, compiled
+
+
+@compiled(fastmath=IN_ORDER)
+def rbf_rows(A, X, a, b, c0, c1, out, slots, first):  # type: ignore[no-untyped-def]
+    """``out[slots[r], c - first] = 2 ** min(0, <A[r], X[c]> - a[r] - b[c])`` for c0 <= c < c1.
+
+    Tiles of 256 x 512 products (half a megabyte in float32) go from the matrix product to the exponential
+    without leaving the cache.
+    """
+    height, width = 256, 512
+    zero = a.dtype.type(0.0)
+    buffer = np.empty(height * width, a.dtype)
+    for r0 in range(0, A.shape[0], height):
+        rows = min(height, A.shape[0] - r0)
+        for s in range(c0, c1, width):
+            e = min(c1, s + width)
+            tile = buffer[: rows * (e - s)].reshape(rows, e - s)
+            np.dot(A[r0 : r0 + rows], X[s:e].T, tile)
+            bs = b[s:e]
+            for r in range(rows):
+                ar = a[r0 + r]
+                line = tile[r]
+                target = out[slots[r0 + r], s - first : e - first]
+                for t in range(e - s):
+                    target[t] = exp2(fmin(line[t] - ar - bs[t], zero))
+
+
+@compiled()
+def count_nonzeros(X, rows):  # type: ignore[no-untyped-def]
+    """Offsets of the rows of a CSR matrix with the non-zeros of some rows of X."""
+    indptr = np.zeros(len(rows) + 1, np.int64)
+    for r in range(len(rows)):
+        n = 0
+        x = X[rows[r]]
+        for k in range(len(x)):
+            n += x[k] != 0
+        indptr[r + 1] = indptr[r] + n
+    return indptr
+
+
+@compiled()
+def copy_nonzeros(X, rows, indptr, indices, data):  # type: ignore[no-untyped-def]
+    """The non-zeros themselves, see `count_nonzeros`."""
+    for r in range(len(rows)):
+        at = indptr[r]
+        x = X[rows[r]]
+        for k in range(len(x)):
+            if x[k] != 0:
+                indices[at] = k
+                data[at] = x[k]
+                at += 1
+
+
+@compiled()
+def scatter_panel(indptr, indices, data, c0, c1, panel):  # type: ignore[no-untyped-def]
+    """``panel[k, t] = X[c0 + t, k]``: CSR rows laid out as dense columns."""
+    panel[:] = 0
+    for t in range(c1 - c0):
+        for k in range(indptr[c0 + t], indptr[c0 + t + 1]):
+            panel[indices[k], t] += data[k]
+
+
+@compiled(fastmath=IN_ORDER)
+def rbf_rows_csr(  # type: ignore[no-untyped-def]
+    a_indptr, a_indices, a_data, a, indptr, indices, data, b, panel, c0, c1, out, slots, first
+):
+    """The same for CSR rows: each row times a panel of columns laid out densely."""
+    width = panel.shape[1]
+    zero = a.dtype.type(0.0)
+    acc = np.empty(width, a.dtype)
+    for s in range(c0, c1, width):
+        e = min(c1, s + width)
+        scatter_panel(indptr, indices, data, s, e, panel)
+        for r in range(len(a)):
+            ar = a[r]
+            bs = b[s:e]
+            for t in range(e - s):
+                acc[t] = -ar - bs[t]
+            k = a_indptr[r]
+            end = a_indptr[r + 1]
+            while k + 8 <= end:  # eight fused multiply-adds per load and store of the sum
+                v0, v1, v2, v3 = a_data[k], a_data[k + 1], a_data[k + 2], a_data[k + 3]
+                v4, v5, v6, v7 = a_data[k + 4], a_data[k + 5], a_data[k + 6], a_data[k + 7]
+                p0 = panel[np.uint32(a_indices[k])]
+                p1 = panel[np.uint32(a_indices[k + 1])]
+                p2 = panel[np.uint32(a_indices[k + 2])]
+                p3 = panel[np.uint32(a_indices[k + 3])]
+                p4 = panel[np.uint32(a_indices[k + 4])]
+                p5 = panel[np.uint32(a_indices[k + 5])]
+                p6 = panel[np.uint32(a_indices[k + 6])]
+                p7 = panel[np.uint32(a_indices[k + 7])]
+                for t in range(width):
+                    x = v3 * p3[t] + (v2 * p2[t] + (v1 * p1[t] + (v0 * p0[t] + acc[t])))
+                    acc[t] = v7 * p7[t] + (v6 * p6[t] + (v5 * p5[t] + (v4 * p4[t] + x)))
+                k += 8
+            if k + 4 <= end:
+                v0, v1, v2, v3 = a_data[k], a_data[k + 1], a_data[k + 2], a_data[k + 3]
+                p0 = panel[np.uint32(a_indices[k])]
+                p1 = panel[np.uint32(a_indices[k + 1])]
+                p2 = panel[np.uint32(a_indices[k + 2])]
+                p3 = panel[np.uint32(a_indices[k + 3])]
+                for t in range(width):
+                    acc[t] = v3 * p3[t] + (v2 * p2[t] + (v1 * p1[t] + (v0 * p0[t] + acc[t])))
+                k += 4
+            while k < end:
+                v0 = a_data[k]
+                p0 = panel[np.uint32(a_indices[k])]
+                for t in range(width):
+                    acc[t] += v0 * p0[t]
+                k += 1
+            target = out[slots[r], s - first : e - first]
+            for t in range(e - s):
+                target[t] = exp2(fmin(acc[t], zero))
+
+
+@compiled(fastmath=REORDER)
+def csr_dots(indptr, indices, data, panel, tile):  # type: ignore[no-untyped-def]
+    """``tile[r, t] = <A[r], panel[:, t]>`` for CSR rows A."""
+    width = tile.shape[1]
+    for r in range(tile.shape[0]):
+        acc = tile[r]
+        acc[:] = 0
+        k = indptr[r]
+        end = indptr[r + 1]
+        while k + 4 <= end:
+            v0 = data[k]
+            v1 = data[k + 1]
+            v2 = data[k + 2]
+            v3 = data[k + 3]
+            p0 = panel[np.uint32(indices[k])]
+            p1 = panel[np.uint32(indices[k + 1])]
+            p2 = panel[np.uint32(indices[k + 2])]
+            p3 = panel[np.uint32(indices[k + 3])]
+            for t in range(width):
+                acc[t] += (v0 * p0[t] + v1 * p1[t]) + (v2 * p2[t] + v3 * p3[t])
+            k += 4
+        while k < end:
+            v0 = data[k]
+            p0 = panel[np.uint32(indices[k])]
+            for t in range(width):
+                acc[t] += v0 * p0[t]
+            k += 1
+
+
+@compiled(fastmath=REORDER)
+def csr_l1(indptr, indices, data, panel, norm, tile):  # type: ignore[no-untyped-def]
+    """``tile[r, t] = ||A[r] - panel[:, t]||_1`` for CSR rows A; `norm` holds the panel's 1-norms."""
+    width = tile.shape[1]
+    for r in range(tile.shape[0]):
+        acc = tile[r]
+        for t in range(width):
+            acc[t] = norm[t]
+        for k in range(indptr[r], indptr[r + 1]):
+            v = data[k]
+            p = panel[np.uint32(indices[k])]
+            for t in range(width):
+                acc[t] += abs(v - p[t]) - abs(p[t])
+
+
+@compiled(fastmath=REORDER)
+def dense_l1(A, panel, tile):  # type: ignore[no-untyped-def]
+    """``tile[r, t] = ||A[r] - panel[:, t]||_1`` for dense rows A."""
+    width = tile.shape[1]
+    for r in range(tile.shape[0]):
+        acc = tile[r]
+        acc[:] = 0
+        for k in range(A.shape[1]):
+            v = A[r, k]
+            p = panel[k]
+            for t in range(width):
+                acc[t] += abs(v - p[t])

@@ -1,0 +1,107 @@
+"""Decision values: kernel expansions over the support vectors, in bounded memory."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from maxmargin._compiled.limits import check
+from maxmargin._compiled.threads import Threads
+from maxmargin.kernels._columns import occurring, renumbered
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.points import Points
+
+Floats = NDArray[np.float64]
+
+# A tile of kernel values: 256 samples by 2,048 support vectors.
+_ROWS, _COLUMNS = 256, 2048
+# Multiplications below which threads cost more than they save.
+_WORTH_THREADS = 20_000_000
+
+
+def expand(
+    kernel: Kernel,
+    X: Any,
+    vectors: Points,
+    coef: Floats,
+    classes: NDArray[np.intp],
+    *,
+    threads: Threads,
+) -> Floats:
+    """``out[c, s, r] = sum over the support vectors v of class c of coef[r, v] k(X[s], v)``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    X : array, CSR matrix or, for callable kernels, any indexable
+        New samples.
+    vectors : Points
+        Support vectors, prepared by the kernel, class by class.
+    coef : ndarray of shape (n_rows, n_vectors)
+        Coefficients.
+    classes : ndarray of int
+        Offsets ``[0, ..., n_vectors]`` of the classes in `vectors`.
+    threads : Threads
+        What the work is spread over, if it is worth it.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_samples, n_rows)
+    """
+    n = _num_samples(X)
+    out = np.zeros((len(classes) - 1, n, len(coef)))
+    dtype = np.dtype(np.float64) if callable(kernel.name) else vectors.X.dtype
+    weights = coef.T.astype(dtype, copy=False)
+    ends = [int(c) for c in classes]
+
+    def work(start: int) -> None:
+        if start:
+            check()
+        stop = min(n, start + _ROWS)
+        part = X[start:stop] if hasattr(X, "dtype") else _safe_indexing(X, slice(start, stop))
+        A = kernel.prepare(part, dtype, like=vectors)
+        rows = np.arange(stop - start)
+        # Few samples: one tile for all classes, so that a single sample does not pay for many calls.
+        whole = len(rows) * vectors.n <= _ROWS * _COLUMNS
+        buffer = np.empty(len(rows) * (vectors.n if whole else min(_COLUMNS, vectors.n)), dtype)
+        if whole:
+            tile = buffer.reshape(len(rows), vectors.n)
+            kernel.fill(A, vectors, 0, vectors.n, tile, rows)
+        for c, (first, last) in enumerate(pairwise(ends)):
+            if whole:
+                np.matmul(tile[:, first:last], weights[first:last], out=out[c, start:stop])
+                continue
+            for a in range(first, last, _COLUMNS):
+                if a > first:
+                    check()
+                e = min(last, a + _COLUMNS)
+                K = buffer[: len(rows) * (e - a)].reshape(len(rows), e - a)
+                kernel.fill(A, vectors, a, e, K, rows, first=a)
+                out[c, start:stop] += K @ weights[a:e]
+
+    starts = [(s,) for s in range(0, n, _ROWS)]
+    work_size = n * vectors.n * (kernel.cost(vectors) + len(coef))
+    if len(starts) > 1 and work_size > _WORTH_THREADS and not callable(kernel.name):
+        with threads:
+            threads.run(work, starts)
+    else:
+        for start in starts:
+            work(*start)
+    return out
+
+
+def linear(X: Any, coef: Any, intercept: Floats) -> Floats:
+    """Decision values of linear machines with weight vectors `coef` (n_machines, d), both sparse or dense."""
+    if sp.issparse(coef):
+        columns = occurring(coef)
+        X, coef = renumbered(X, columns), renumbered(coef, columns)
+    product = X @ coef.T
+    product = product.toarray() if sp.issparse(product) else np.asarray(product)
+    return np.asarray(product + intercept, dtype=np.float64)

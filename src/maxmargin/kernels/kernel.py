@@ -1,0 +1,377 @@
+"""Kernel functions, evaluated in tiles.
+
+A kernel turns data into `Points` once (`prepare`) and then fills blocks of kernel values between two
+sets of points (`fill`): one matrix product, dense or sparse, and one vectorised transform per tile,
+small enough to stay in the processor's cache. It knows no cache of rows, no labels, no solver.
+
+======================  ==========================================
+``linear``              <x, z>
+``poly``                (gamma <x, z> + coef0) ** degree
+``rbf``                 exp(-gamma ||x - z||_2^2)
+``laplacian``           exp(-gamma ||x - z||_1)
+``sigmoid``             tanh(gamma <x, z> + coef0)
+``precomputed``         the given matrix itself
+callable                ``kernel(X, Z)`` -> array (len(X), len(Z))
+======================  ==========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from maxmargin._compiled.limits import check, slices
+from maxmargin.kernels.centre import column_means, robust_centre
+from maxmargin.kernels.layout import laid_out, prefers_sparse, squared_norms, without
+from maxmargin.kernels.points import Distant, Points, numbered
+from maxmargin.kernels.rounding import Rounding
+
+Array = NDArray[Any]
+
+NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
+_LOG2E = 1.4426950408889634
+# Beyond it distinct rows have a kernel value of 0 all the same.
+_LARGEST_GAMMA = 1e290
+# Tiles of half a megabyte in float32: what a core's second-level cache holds.
+_TILE_ROWS, _TILE_COLUMNS = 128, 1024
+# A panel of dense columns for the sparse product: at most this many values, likewise.
+_PANEL_VALUES = 1 << 17
+# Features up to which dense panels beat BLAS, and the largest panels that are kept beside the data.
+_NARROW, _PANELS_BYTES = 64, 1 << 27
+# Scaled squared norms (the exponent of 2 at the centre) from which on rows are distant: an exponent that is
+# computed from such norms has an error of some 1e-4 in float32, 1e-9 in float64. Beyond the second number
+# products are not used at all: a row within the first is 34 away or more, which leaves 2 ** -1100 of a value.
+_DISTANT = {np.dtype(t): (outer, (outer**0.5 + 34.0) ** 2) for t, outer in (("f4", 256.0), ("f8", 9.3e5))}
+# Share of the rows that may be distant, and largest 1-norm (as an exponent of 2), where float32 is used.
+_FEW_DISTANT, _LARGEST_1_NORM = 1 / 16, 256.0
+# Stands for the norm of a row that is not there.
+_NOWHERE = 1e4
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel function with its parameters.
+
+    Parameters
+    ----------
+    name : str or callable
+        A name of the table above or a function of two data sets.
+    gamma, coef0 : float
+        Coefficients; `gamma` is a number here, see `resolve_gamma`.
+    degree : int
+        Degree of the polynomial kernel.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Kernel
+    >>> Kernel("rbf", gamma=0.5).block([[0.0], [1.0]], [[0.0]]).round(4)
+    array([[1.    ],
+           [0.6065]])
+    """
+
+    name: str | Callable[..., Any]
+    gamma: float = 1.0
+    degree: int = 3
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.name) and self.name not in NAMES:
+            raise ValueError(f"Unknown kernel {self.name!r}: use one of {', '.join(NAMES)} or a callable.")
+        if self.translation_invariant and self.gamma > _LARGEST_GAMMA:
+            object.__setattr__(self, "gamma", _LARGEST_GAMMA)  # no other values, and no overflow
+
+    @property
+    def translation_invariant(self) -> bool:
+        """Whether the kernel depends on x - z only; its diagonal is then 1."""
+        return self.name in ("rbf", "laplacian")
+
+    def prepare(
+        self,
+        X: Any,
+        dtype: DTypeLike = np.float64,
+        *,
+        index: Array | None = None,
+        like: Points | None = None,
+    ) -> Points:
+        """Make the rows `index` of `X` ready for this kernel, laid out and centred as `like`."""
+        if callable(self.name):
+            X = X if index is None else _safe_indexing(X, index)
+            return Points(X, _num_samples(X))
+        dtype = np.dtype(dtype)
+        if self.name == "precomputed":
+            K = np.asarray(X, dtype=dtype, order="C")  # compiled loops read it row by row
+            K = K if index is None else K[np.ix_(index, index)]
+            return Points(K, K.shape[0])
+        sparse = prefers_sparse(X) if like is None else like.sparse
+        if self.name == "rbf":
+            return self._prepare_rbf(X, dtype, index, like, sparse)
+        given, centre = X, None
+        if not sparse and self.translation_invariant:
+            centre = column_means(X) if like is None else like.centre
+        X = laid_out(X, dtype, index, centre, sparse)
+        if centre is not None and like is None:
+            robust = robust_centre(given, centre, np.abs(X).sum(axis=1, dtype=np.float64))
+            if robust is not centre:
+                centre, X = robust, laid_out(given, dtype, index, robust, sparse)
+        norm = None
+        if self.name == "laplacian" and sparse:
+            norm = np.asarray(abs(X).sum(axis=1)).ravel().astype(dtype)
+        X, columns = numbered(X, like, sparse)
+        return Points(X, X.shape[0], norm, centre, columns=columns)
+
+    def _prepare_rbf(
+        self, given: Any, dtype: np.dtype[Any], index: Array | None, like: Points | None, sparse: bool
+    ) -> Points:
+        """Centred rows with their norms; those too distant for norms are kept as they were given."""
+        centre = None
+        if not sparse:
+            centre = column_means(given) if like is None else like.centre
+        with np.errstate(over="ignore", invalid="ignore"):  # distant rows are treated below
+            X = laid_out(given, dtype, index, centre, sparse)
+            norm = self._norms(X)
+            if centre is not None and like is None:
+                robust = robust_centre(given, centre, norm)
+                if robust is not centre:
+                    centre, X = robust, laid_out(given, dtype, index, robust, sparse)
+                    norm = self._norms(X)
+        outer, far_out = _DISTANT[dtype]
+        far = np.flatnonzero(~(norm <= outer))
+        distant = None
+        if len(far):
+            at = np.full(len(norm), -1)
+            at[far] = np.arange(len(far))
+            rows = far if index is None else index[far]
+            distant = Distant(given[rows].astype(np.float64), at)
+            beyond = ~(norm <= far_out)  # nothing within `outer` is near enough to have a value
+            X = without(X, beyond)
+            norm[beyond] = _NOWHERE
+        X, columns = numbered(X, like, sparse)
+        return Points(X, X.shape[0], norm.astype(dtype), centre, distant=distant, columns=columns)
+
+    def _norms(self, X: Any) -> Array:
+        return self.gamma * _LOG2E * squared_norms(X)
+
+    def lay_out(self, points: Points) -> Points:
+        """The same points with `Panels`, where products with panels are the fastest."""
+        if self.name != "rbf" or points.norm is None or points.distant is not None:
+            return points
+        from maxmargin.kernels.panels import Lines, Panels, padded
+
+        d = points.X.shape[1]
+        small = padded(points.n, points.norm.dtype) * d * points.norm.itemsize <= _PANELS_BYTES
+        if not small or not (points.sparse or d <= _NARROW):
+            return points
+        panels = Panels(Lines.of(points.X), d, points.norm, self.slope, np.arange(points.n))
+        return replace(points, panels=panels)
+
+    def float32_suffices(self, points: Points) -> bool:
+        """Whether float32 values of these points, prepared in float32, are accurate to some digits.
+
+        The error of an exponent grows with the distance from the centre, and matters between neighbours
+        there: a few such rows are treated one by one (`Distant`), many take float64.
+        """
+        if points.distant is not None:
+            return bool((points.distant.at >= 0).mean() <= _FEW_DISTANT)
+        if self.name == "laplacian" and points.n:
+            with np.errstate(over="ignore"):
+                largest = np.asarray(abs(points.X).sum(axis=1, dtype=np.float64)).max(initial=0.0)
+                return bool(self.gamma * _LOG2E * largest <= _LARGEST_1_NORM)
+        return True
+
+    def diag(self, points: Points) -> Array:
+        """k(x, x) of every point, float64."""
+        if self.translation_invariant:
+            return np.ones(points.n)
+        if self.name == "precomputed":
+            return np.diagonal(points.X).astype(np.float64)
+        if callable(self.name):
+            one = np.arange(points.n)[:, None]
+            return np.array([self._own(points.take(i)) for i in one])
+        with np.errstate(over="ignore", invalid="ignore"):  # `Gram` looks at the result
+            square = squared_norms(points.X)
+            if self.name == "linear":
+                return square
+            inner = self.gamma * square + self.coef0
+            return np.asarray(inner**self.degree if self.name == "poly" else np.tanh(inner))
+
+    def _own(self, point: Points) -> float:
+        check()
+        return float(self._call(point, point)[0, 0])
+
+    def block(self, X: Any, Z: Any) -> Array:
+        """The matrix k(X, Z) in float64."""
+        if not callable(self.name):
+            X, Z = (x if sp.issparse(x) else np.asarray(x, dtype=np.float64) for x in (X, Z))
+        B = self.prepare(Z)
+        A = self.prepare(X, like=B)
+        out = np.empty((A.n, B.n))
+        self.fill(A, B, 0, B.n, out, np.arange(A.n))
+        return out
+
+    def fill(self, A: Points, B: Points, c0: int, c1: int, out: Array, slots: Array, first: int = 0) -> None:
+        """``out[slots, c0 - first : c1 - first] = k(A, B[c0:c1])``, tile by tile."""
+        if callable(self.name):
+            columns = B if c0 == 0 and c1 == B.n else B.take(np.arange(c0, c1))
+            for s, e in slices(A.n, columns.n * self.cost(B)):
+                rows = A if e - s == A.n else A.take(np.arange(s, e))
+                out[slots[s:e], c0 - first : c1 - first] = self._call(rows, columns)
+            return
+        if self.name == "precomputed":
+            out[slots, c0 - first : c1 - first] = A.X[:, c0:c1]
+            return
+        if self.name == "rbf":
+            self._fill_rbf(A, B, c0, c1, out, slots, first)
+            if A.distant is not None and B.distant is not None:
+                self._fill_distant(A.distant, B.distant, c0, c1, out, slots, first)
+            return
+        tiles = self._panel_tiles if B.sparse or self.name == "laplacian" else self._dense_tiles
+        for r, c, tile in tiles(A, B, c0, c1):
+            self._transform(tile)
+            out[slots[r : r + len(tile)], c - first : c - first + tile.shape[1]] = tile
+
+    def _fill_rbf(self, A: Points, B: Points, c0: int, c1: int, out: Array, slots: Array, first: int) -> None:
+        """The rbf kernel, product and exponential in one compiled loop."""
+        from maxmargin._compiled.memory import aligned
+        from maxmargin.kernels._loops import rbf_rows, rbf_rows_csr
+        from maxmargin.kernels.panels import Lines
+
+        if B.panels is not None:
+            B.panels.fill(Lines.of(A.X), A.norm, c0, c1, out, slots, first)
+            return
+        slope = B.X.dtype.type(self.slope)
+        if not B.sparse:
+            rbf_rows(A.X * slope, B.X, A.norm, B.norm, c0, c1, out, slots, first)
+            return
+        panel = aligned((B.X.shape[1], _panel_width(B.X.shape[1])), B.X.dtype)
+        left = (A.X.indptr, A.X.indices, A.X.data * slope, A.norm)
+        right = (B.X.indptr, B.X.indices, B.X.data, B.norm)
+        for s, e in slices(c1 - c0, B.X.shape[1] + A.X.nnz, panel.shape[1]):  # panels are filled anew
+            rbf_rows_csr(*left, *right, panel, c0 + s, c0 + e, out, slots, first)
+
+    def _fill_distant(
+        self, A: Distant, B: Distant, c0: int, c1: int, out: Array, slots: Array, first: int
+    ) -> None:
+        """Values between distant rows, from differences."""
+        from maxmargin.kernels._accurate import squared_distances
+
+        rows, columns = np.flatnonzero(A.at >= 0), c0 + np.flatnonzero(B.at[c0:c1] >= 0)
+        if len(rows) and len(columns):
+            with np.errstate(over="ignore"):
+                D = squared_distances(A.X[A.at[rows]], B.X[B.at[columns]])
+                out[np.ix_(slots[rows], columns - first)] = np.exp(-self.gamma * D)
+
+    def cost(self, points: Points) -> float:
+        """Rough time of one kernel value, in units of one multiplication and addition."""
+        if self.name == "precomputed":
+            return 1.0
+        if callable(self.name):
+            return 100.0
+        width = points.X.nnz / max(1, points.n) * 4 if points.sparse else points.X.shape[1]
+        return 10.0 + float(width) * (8 if self.name == "laplacian" else 1)
+
+    def rounding(self, points: Points, dtype: DTypeLike, diag: Array) -> Rounding:
+        """Bounds of the rounding errors of values in `dtype`."""
+        if callable(self.name) or self.name == "precomputed":
+            size = np.sqrt(np.abs(diag) + 1e-12 * np.max(np.abs(diag), initial=0.0))
+            return Rounding.products(size, dtype, 16.0 if callable(self.name) else 0.0)
+        terms = points.X.shape[1]
+        if points.sparse:
+            terms = int(np.max(np.diff(points.X.indptr), initial=0))
+        if self.name == "rbf":
+            assert points.norm is not None
+            return Rounding.distances(np.asarray(points.norm, dtype=np.float64), dtype, terms)
+        if self.name == "laplacian":
+            size = np.asarray(abs(points.X).sum(axis=1), dtype=np.float64).ravel()
+            return Rounding.distances(self.gamma * _LOG2E * size, dtype, terms)
+        square = squared_norms(points.X)
+        if self.name == "linear":
+            return Rounding.products(np.sqrt(square), dtype, terms)
+        inner = self.gamma * square + abs(self.coef0)
+        if self.name == "sigmoid":
+            return Rounding.products(np.sqrt(inner + 1.0), dtype, terms)
+        with np.errstate(over="ignore"):
+            return Rounding.products(inner ** (0.5 * self.degree), dtype, terms, max(1, self.degree))
+
+    def _call(self, A: Points, B: Points) -> Array:
+        assert callable(self.name)
+        K = self.name(A.X, B.X)
+        K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
+        if K.shape != (A.n, B.n):
+            raise ValueError(
+                f"The kernel function returned an array of shape {K.shape} for {A.n} and {B.n} "
+                f"samples: it must return one of shape {(A.n, B.n)}."
+            )
+        if not np.isfinite(K).all():
+            raise ValueError("The kernel function returned NaN or infinity.")
+        return K
+
+    def _dense_tiles(self, A: Points, B: Points, c0: int, c1: int) -> Any:
+        """Products <a, b>, scaled, by BLAS: yields (row, column, tile)."""
+        for r in range(0, A.n, _TILE_ROWS):
+            rows = A.X[r : r + _TILE_ROWS]
+            rows = rows * rows.dtype.type(self.slope)
+            for c in range(c0, c1, _TILE_COLUMNS):
+                yield r, c, rows @ B.X[c : min(c1, c + _TILE_COLUMNS)].T
+
+    def _panel_tiles(self, A: Points, B: Points, c0: int, c1: int) -> Any:
+        """Products or 1-norm distances of rows with a transposed dense panel of columns."""
+        from maxmargin.kernels._loops import csr_dots, csr_l1, dense_l1, scatter_panel
+
+        d, dtype = B.X.shape[1], B.X.dtype
+        step = _panel_width(d)
+        panel = np.empty((d, step), dtype)
+        for c in range(c0, c1, step):
+            if c > c0:
+                check()
+            e = min(c1, c + step)
+            P = panel if e - c == step else np.empty((d, e - c), dtype)
+            if B.sparse:
+                scatter_panel(B.X.indptr, B.X.indices, B.X.data, c, e, P)
+            else:
+                P[:] = B.X[c:e].T
+            tile = np.empty((min(A.n, _TILE_ROWS), e - c), dtype)
+            for r in range(0, A.n, _TILE_ROWS):
+                T = tile[: min(_TILE_ROWS, A.n - r)]
+                if not B.sparse:
+                    dense_l1(A.X[r : r + _TILE_ROWS], P, T)
+                elif self.name == "laplacian":
+                    assert B.norm is not None
+                    indptr = A.X.indptr[r : r + len(T) + 1]
+                    csr_l1(indptr, A.X.indices, A.X.data, P, B.norm[c:e], T)
+                else:
+                    indptr = A.X.indptr[r : r + len(T) + 1]
+                    csr_dots(indptr, A.X.indices, A.X.data, P, T)
+                    slope = self.slope
+                    if slope != 1.0:
+                        T *= dtype.type(slope)
+                yield r, c, T
+
+    @property
+    def slope(self) -> float:
+        """What the products are multiplied by before the transform; rbf works with powers of 2."""
+        if self.name == "rbf":
+            return 2.0 * self.gamma * _LOG2E
+        return self.gamma if self.name in ("poly", "sigmoid") else 1.0
+
+    def _transform(self, T: Array) -> None:
+        """Kernel values from products or distances, in place."""
+        if self.name == "laplacian":
+            T *= T.dtype.type(-self.gamma)
+            np.exp(T, out=T)
+        elif self.name == "poly":
+            T += T.dtype.type(self.coef0)
+            np.power(T, self.degree, out=T)
+        elif self.name == "sigmoid":
+            T += T.dtype.type(self.coef0)
+            np.tanh(T, out=T)
+
+
+def _panel_width(d: int) -> int:
+    return int(np.clip(_PANEL_VALUES // max(1, d) // 16 * 16, 16, _TILE_COLUMNS))

@@ -1,0 +1,139 @@
+r"""Kernel matrices of one data set for many parameters, from one matrix.
+
+All kernels of a search but those of other families come from one matrix of the data: squared distances for
+``rbf``, inner products for ``linear``, ``poly`` and ``sigmoid``. A kernel of another width is one pass over
+it,
+
+.. math:: k_\gamma(x, x') = \exp(-\gamma \|x - x'\|^2),
+
+where the power :math:`k_\gamma = k_{\gamma_0}^{\gamma/\gamma_0}` of the kernel with a smaller width, which
+underflows, cannot give that with a larger one. Folds are subsets of its rows and columns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
+from sklearn.utils.extmath import row_norms
+
+from maxmargin.kernels._columns import compact
+from maxmargin.kernels.centre import central
+from maxmargin.kernels.kernel import Kernel
+
+Array = NDArray[Any]
+# Matrices of different parameters that are kept: those under work, and the last ones.
+_KEPT = 2
+# Multiple of the median squared norm from which on a row's distances come from differences.
+_DISTANT = 1e6
+
+
+class SharedKernels:
+    """Kernel matrices of all rows of X, each computed once for all threads that ask for it.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix
+        The data; for ``kernel="precomputed"`` the matrix itself.
+    dtype : dtype
+        Precision of the matrices.
+    keep : int
+        Matrices that are kept.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Kernel
+    >>> from maxmargin.kernels.shared import SharedKernels
+    >>> shared = SharedKernels([[0.0], [1.0]], "float64")
+    >>> shared.matrix(Kernel("rbf", gamma=2.0)).round(4)
+    array([[1.    , 0.1353],
+           [0.1353, 1.    ]])
+    """
+
+    def __init__(self, X: Any, dtype: Any = np.float32, keep: int = _KEPT) -> None:
+        self.X, self.dtype, self.keep = X, np.dtype(dtype), keep
+        self._lock = threading.Lock()
+        self._made: OrderedDict[Any, _Once] = OrderedDict()
+        self._base: dict[str, _Once] = {}
+
+    def matrix(self, kernel: Kernel) -> Array:
+        """The kernel matrix; the same array for the same kernel while it is kept."""
+        with self._lock:
+            once = self._made.setdefault(kernel, _Once())
+            self._made.move_to_end(kernel)
+            while len(self._made) > self.keep:
+                self._made.popitem(last=False)
+        return once.get(lambda: self._compute(kernel))
+
+    def _compute(self, kernel: Kernel) -> Array:
+        if kernel.name == "precomputed":
+            return np.ascontiguousarray(self.X, dtype=self.dtype)
+        if callable(kernel.name):
+            K = np.asarray(kernel.name(self.X, self.X))
+            if K.shape != (len(K), len(K)):
+                raise ValueError(f"The kernel returned a matrix of shape {K.shape}, not a square one.")
+            return np.ascontiguousarray(K, dtype=self.dtype)
+        if kernel.name in ("rbf", "laplacian"):
+            from maxmargin.kernels._widths import exponentials  # compiled: not at import
+
+            return exponentials(self._of(str(kernel.name)), kernel.gamma)
+        G = self._of("linear")
+        if kernel.name == "linear":
+            return G
+        Z = kernel.gamma * G + G.dtype.type(kernel.coef0)
+        return Z**kernel.degree if kernel.name == "poly" else np.tanh(Z)
+
+    def _of(self, name: str) -> Array:
+        with self._lock:
+            once = self._base.setdefault(name, _Once())
+        return once.get(lambda: self._distances(name))
+
+    def _distances(self, name: str) -> Array:
+        X: Any = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
+        X = compact(X.tocsr()) if sp.issparse(X) else X
+        if name == "rbf":
+            D = _squared_distances(X)
+        elif name == "laplacian":
+            D = manhattan_distances(X)
+        else:
+            D = X @ X.T
+            D = D.toarray() if hasattr(D, "toarray") else D
+        return np.ascontiguousarray(D, dtype=self.dtype)
+
+
+def _squared_distances(X: Any) -> Array:
+    """Squared distances of all rows, from norms and products where these do not cancel."""
+    from maxmargin.kernels._accurate import squared_distances  # compiled: not at import
+
+    given = X
+    if not sp.issparse(X):
+        X = X - central(X)  # what is common to all rows would cost digits
+    with np.errstate(over="ignore", invalid="ignore"):  # rows at the end of the range are distant
+        D = np.asarray(euclidean_distances(X, squared=True))
+        norm = row_norms(X, squared=True)
+    distant = np.flatnonzero(~(norm <= _DISTANT * np.median(norm)))
+    if len(distant):
+        with np.errstate(over="ignore"):
+            D[distant] = squared_distances(given[distant], given)
+        D[:, distant] = D[distant].T
+    np.fill_diagonal(D, 0.0)
+    return D
+
+
+class _Once:
+    """A value that the first who asks computes, while the others wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._value: Any = None
+
+    def get(self, make: Any) -> Any:
+        with self._lock:
+            if self._value is None:
+                self._value = make()
+            return self._value

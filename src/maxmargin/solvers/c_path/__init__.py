@@ -1,0 +1,1 @@
+"""Solutions along C, for all folds of a search at once."""

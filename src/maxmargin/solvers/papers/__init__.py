@@ -1,0 +1,1 @@
+"""One file per published algorithm, and the parts that several of them share."""

@@ -1,0 +1,240 @@
+r"""What the geometric solvers share: points of hulls, and the extreme ones among them.
+
+They take the problems whose optimum is a point of least norm: of one hull (`minimum_norm`, `one_class_l2`)
+or of the difference of two (`nearest_points`). There the gradient :math:`g_j = \langle W, z_j\rangle` is
+the margin of vertex :math:`z_j = y_j(\phi(x_j), 1)` (in the ridged space), and :math:`\|W\|^2 = \sum u_j
+g_j`.
+
+Variables are kept hull by hull (`Hulls`): a hull is a range, so that its extremes are found in vectorised
+passes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.intrinsics import fmax, fmin
+from maxmargin._compiled.jit import IN_ORDER, REORDER, compiled
+from maxmargin.dual import Dual, widest
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.papers._fetch import CALLS, ITERATIONS, NEEDED, STUCK, check_room, least_curvature, run
+from maxmargin.solvers.state import State
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+__all__ = [
+    "BAR", "CALLS", "ITERATIONS", "NEEDED", "STUCK", "Extremes", "HullSolver", "Hulls", "add_vertices",
+    "barred", "missing", "product", "select",
+]  # fmt: skip
+
+#: Stands for minus infinity: what cannot leave has this added to its margin.
+BAR = -1e300
+# Entries whose extremes are found together; then one such range is searched for the place.
+_RANGE = 128
+
+
+class Hulls(NamedTuple):
+    """The vertices in the order hull by hull, and their kernel rows, for compiled code.
+
+    Hull k is the range ``starts[k] : starts[k + 1]``. The row of vertex i, if ``there[i]``, is
+    ``table[slot[i]]``; its value for vertex j stands in column ``column[j]``, which is j if `direct`.
+    """
+
+    starts: Index
+    sign: Floats
+    ridge: Floats
+    diag: Floats
+    shift: float
+    table: NDArray[Any]
+    slot: Index
+    there: NDArray[np.bool_]
+    column: Index
+    direct: bool
+
+
+class HullSolver(Solver):
+    """Base of the geometric solvers; a subclass supplies the compiled `_steps`."""
+
+    #: Rows of further violators that are computed with a missing one.
+    prefetch = 16
+
+    def accepts(self, problem: Dual) -> bool:
+        """Only problems that look for a point of least norm."""
+        return problem.hull
+
+    def begin(self, state: State) -> None:
+        """The order hull by hull, the diagonal and the least curvature."""
+        problem, gram = state.problem, state.gram
+        need = min(self._rows_at_once(problem), len(np.unique(problem.row)))
+        check_room(gram, need, type(self).__name__)
+        diag = problem.diag(gram)
+        order = np.argsort(problem.group, kind="stable")
+        column = gram.columns[problem.row][order]
+        assert problem.signs is not None
+        state.memory.update(
+            order=order,
+            starts=np.searchsorted(problem.group[order], np.arange(problem.n_groups + 1)),
+            sign=problem.signs[order],
+            ridge=problem.ridge[order],
+            diag=diag[order],
+            column=column,
+            direct=np.array_equal(column, np.arange(len(column))),
+            tau=least_curvature(diag, gram),
+        )
+
+    def advance(self, state: State) -> None:
+        """Steps until a row is missing (fetched, then on) or a slice of the budget is used."""
+        problem, gram, memory = state.problem, state.gram, state.memory
+        order = memory["order"]
+        rows = problem.row[order]
+        u, g = state.u[order], state.g[order]
+        relative = self._relative(state, float(u @ g))
+
+        def steps(there: Any, budget: int, need: Any, report: Any) -> None:
+            hulls = Hulls(
+                memory["starts"], memory["sign"], memory["ridge"], memory["diag"], problem.shift,
+                gram.table, gram.slot[rows], there[order], memory["column"], memory["direct"],
+            )  # fmt: skip
+            # ||W||^2 is kept current in the loop and refreshed here.
+            self._steps(state, hulls, u, g, float(u @ g), relative, budget, need, report)
+            state.u[order], state.g[order] = u, g
+            need[: report[NEEDED]] = order[need[: report[NEEDED]]]
+
+        run(state, steps, self._most_needed(problem), self.prefetch)
+
+    @abstractmethod
+    def _steps(
+        self,
+        state: State,
+        hulls: Hulls,
+        u: Floats,
+        g: Floats,
+        square: float,
+        relative: float,
+        budget: int,
+        need: NDArray[np.int64],
+        report: NDArray[np.int64],
+    ) -> None:
+        """Change u and g until the solver's measure is at most `relative` times ||W||^2.
+
+        Ends early when rows are missing: their vertices are put into `need`.
+        """
+
+    def _rows_at_once(self, problem: Dual) -> int:
+        """Kernel rows without which no step can be made."""
+        return 2
+
+    def _most_needed(self, problem: Dual) -> int:
+        return 2 + problem.n_groups
+
+    def _relative(self, state: State, square: float) -> float:
+        if state.stop.criterion == "paper":
+            return state.stop.tol
+        return state.target / square if square > 0 else 0.0
+
+    def paper_rule(self, state: State) -> float:
+        """(d_U - d_L) / ||W||^2 of the hull where it is largest."""
+        square = state.problem.square(state.u, state.g)
+        return widest(state.least, state.most) / square if square > 0 else np.inf
+
+
+class Extremes(NamedTuple):
+    """Of each hull: the vertex of least margin, that of largest margin among those with weight; the
+    margins.
+    """
+
+    first: Index
+    last: Index
+    least: Floats
+    most: Floats
+
+    @staticmethod
+    def of(n_hulls: int) -> Extremes:
+        """Room for so many hulls."""
+        place = np.zeros(n_hulls, np.intp)
+        return Extremes(place, place.copy(), np.zeros(n_hulls), np.zeros(n_hulls))
+
+
+@compiled(inline="always")
+def product(hulls, i, j):  # type: ignore[no-untyped-def]
+    """<z_i, z_j> for i != j, from the row of i."""
+    kernel = np.float64(hulls.table[hulls.slot[i], hulls.column[j]])
+    return hulls.sign[i] * hulls.sign[j] * (kernel + hulls.shift)
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _place(g, bar, start, end, k, low_range, high_range, extremes):  # type: ignore[no-untyped-def]
+    """Where the extremes of hull k are, given the ranges in which they are."""
+    # Without a jump out of the loop, which would keep it from being vectorised.
+    low, high = g[low_range : min(end, low_range + _RANGE)], g[high_range : min(end, high_range + _RANGE)]
+    high_bar = bar[high_range : min(end, high_range + _RANGE)]
+    first, last = len(low), len(high)
+    for t in range(len(low)):
+        first = min(first, t if low[t] == extremes.least[k] else _RANGE)
+    for t in range(len(high)):
+        last = min(last, t if high[t] + high_bar[t] == extremes.most[k] else _RANGE)
+    extremes.first[k] = min(low_range + first, end - 1)
+    extremes.last[k] = min(high_range + last, end - 1)
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def select(hulls, g, bar, extremes):  # type: ignore[no-untyped-def]
+    """Find the extremes of g, and of g + bar, in every hull."""
+    for k in range(len(hulls.starts) - 1):
+        start, end = hulls.starts[k], hulls.starts[k + 1]
+        least, most = -BAR, 2.0 * BAR
+        low_range = high_range = start
+        for s in range(start, end, _RANGE):
+            size = min(end - s, _RANGE)
+            some, barred = g[s : s + size], bar[s : s + size]
+            low, high = -BAR, 2.0 * BAR
+            for t in range(size):
+                low = fmin(low, some[t])
+                high = fmax(high, some[t] + barred[t])
+            if low < least:
+                least = low
+                low_range = s
+            if high > most:
+                most = high
+                high_range = s
+        extremes.least[k] = least
+        extremes.most[k] = most
+        _place(g, bar, start, end, k, low_range, high_range, extremes)
+
+
+@compiled(fastmath=REORDER)
+def add_vertices(hulls, g, i, j, a, b):  # type: ignore[no-untyped-def]
+    """The margins after W has moved by ``a z_i + b z_j``."""
+    g[i] += a * hulls.ridge[i]
+    g[j] += b * hulls.ridge[j]
+    c, d = a * hulls.sign[i], b * hulls.sign[j]
+    constant = hulls.shift * (c + d)
+    row_i, row_j, sign = hulls.table[hulls.slot[i]], hulls.table[hulls.slot[j]], hulls.sign
+    if hulls.direct:
+        for t in range(len(g)):
+            g[t] += sign[t] * (c * row_i[t] + d * row_j[t] + constant)
+    else:
+        for t in range(len(g)):
+            g[t] += sign[t] * (c * row_i[hulls.column[t]] + d * row_j[hulls.column[t]] + constant)
+
+
+@compiled(inline="always")
+def missing(hulls, i, need, report):  # type: ignore[no-untyped-def]
+    """Ask for the row of vertex i if it is not there."""
+    if not hulls.there[i]:
+        need[report[NEEDED]] = i
+        report[NEEDED] += 1
+
+
+@compiled()
+def barred(u):  # type: ignore[no-untyped-def]
+    """What is added to a margin so that vertices without weight are never the largest."""
+    bar = np.empty(len(u))
+    for t in range(len(u)):
+        bar[t] = 0.0 if u[t] > 0.0 else BAR
+    return bar

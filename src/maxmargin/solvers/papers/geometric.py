@@ -1,0 +1,167 @@
+r"""DirectSVM and Geometric SVM: SimpleSVM without a way back.
+
+D. Roobaert's DirectSVM and S. V. N. Vishwanathan and M. N. Murty's Geometric SVM, as their SimpleSVM paper
+describes them: begin with the closest pair of opposite classes; turn the plane until the *worst* violator
+has the margin of the others too; never drop a point. If, when no violator is left, some multipliers have
+the wrong sign, the plane is not the machine's: begin again with the next closest pair.
+
+Both find the same planes. DirectSVM keeps nothing: to find the worst violator it computes |S| kernel values
+for each of the other points, in every step. Geometric SVM keeps the rows of S. Rivals for comparisons: where
+C is large some multipliers end with the wrong sign, and no pair leads further.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.limits import current
+from maxmargin.dual import Dual
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.papers._active_set import ENDLESS, ActiveSet
+from maxmargin.solvers.state import State
+
+Floats = NDArray[np.float64]
+
+# Steps between two looks at the clock.
+_SLICE = 64
+
+
+class GeometricSVM(Solver):
+    """Adds the worst violator by the closed form, and never drops one.
+
+    Parameters
+    ----------
+    restarts : int
+        Further pairs that are tried where multipliers of the wrong sign are left.
+    factor_bytes : int
+        Memory that the factor may take.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> from maxmargin.gram import Gram
+    >>> from maxmargin.solvers import GeometricSVM
+    >>> gram = Gram([[0.0], [1.0], [3.0], [4.0]], kernel="linear", dtype="float64")
+    >>> solution = GeometricSVM().solve(dual.squared_c_svc([-1, -1, 1, 1], ridge=0.5), gram)
+    >>> solution.status, solution.u.round(3)
+    (<Status.SOLVED: 'solved'>, array([ 0. , -0.4,  0.4,  0. ]))
+    """
+
+    name = "geometric"
+    about = "Vishwanathan, Murty 2002: adds the worst violator, never drops one"
+    _keeps_rows = True
+
+    def __init__(self, restarts: int = 4, factor_bytes: int = 4 << 30) -> None:
+        self.restarts, self.factor_bytes = int(restarts), int(factor_bytes)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(restarts={self.restarts})"
+
+    def accepts(self, problem: Dual) -> bool:
+        """The squared-hinge dual: one sum of zero, and variables with one bound, at zero; no twins."""
+        one = problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.self_scaled
+        half = (np.isinf(problem.hi) & (problem.lo == 0)) | (np.isinf(problem.lo) & (problem.hi == 0))
+        return one and not problem.sums.any() and bool(half.all()) and not problem.twins
+
+    def begin(self, state: State) -> None:
+        """The closest pairs, in order; the first plane."""
+        memory = state.memory
+        memory["diag"] = state.problem.diag(state.gram)
+        if "pairs" not in memory:
+            memory["details"] = {"restarts": -1, "wrong": 0}
+            memory["pairs"] = closest_pairs(state.problem, state.gram, self.restarts + 1)
+        self._restart(state)
+
+    def details(self, state: State) -> dict[str, float]:
+        """Restarts, and multipliers of the wrong sign in the last plane."""
+        return dict(state.memory["details"])
+
+    def _restart(self, state: State) -> None:
+        problem, memory = state.problem, state.memory
+        if not memory["pairs"]:
+            state.stuck = True
+            return
+        i, j = memory["pairs"].pop(0)
+        v, open_box = np.zeros(problem.m), np.full(problem.m, np.inf)
+        unit = float(np.mean(np.abs(memory["diag"]))) or 1.0
+        active = ActiveSet(v, -open_box, open_box, unit, self.factor_bytes)
+        g = -problem.p.copy()
+        active.seed(j, float(memory["diag"][j]), float(g[j]))
+        memory.update(active=active, v=v, v_gradient=g)
+        memory["details"]["restarts"] += 1
+        self._learn(state, i)
+
+    def _learn(self, state: State, c: int) -> bool:
+        problem, memory = state.problem, state.memory
+        active, v, g = memory["active"], memory["v"], memory["v_gradient"]
+        members = active.members.copy()
+        before = v.copy()
+        column = problem.block(np.array([c]), members, state.gram)[0].astype(np.float64)
+        outcome, _, _ = active.learn(c, column, float(memory["diag"][c]), float(g[c] - active.level))
+        moved = np.flatnonzero(v != before)
+        if self._keeps_rows:
+            problem.update(g, moved, v[moved] - before[moved], state.gram)
+        else:
+            self._compute_all(state, members)
+        return outcome != ENDLESS
+
+    def _compute_all(self, state: State, members: Any) -> None:
+        """The gradient from kernel values that are computed for this step alone."""
+        problem, v, g = state.problem, state.memory["v"], state.memory["v_gradient"]
+        support = np.flatnonzero(v)
+        for start in range(0, problem.m, 1024):
+            part = np.arange(start, min(start + 1024, problem.m))
+            g[part] = problem.block(part, support, state.gram) @ v[support] - problem.p[part]
+
+    def advance(self, state: State) -> None:
+        """Some steps; at the end of a plane its multipliers are looked at."""
+        problem, memory = state.problem, state.memory
+        if state.stuck:
+            return
+        limit = current()
+        for _ in range(min(_SLICE, max(1, state.left))):
+            if limit.over:
+                return
+            active, v, g = memory["active"], memory["v"], memory["v_gradient"]
+            short = np.where(problem.hi > 0, active.level - g, g - active.level)
+            short[active.members] = -np.inf
+            c = int(np.argmax(short))
+            if short[c] > 0.5 * state.target:
+                state.n_iter += 1
+                if active.has_room() and self._learn(state, c):
+                    continue
+            memory["details"]["wrong"] = int(np.count_nonzero((v < problem.lo) | (v > problem.hi)))
+            arrived = not memory["details"]["wrong"] and not short[c] > 0.5 * state.target
+            if arrived or not memory["pairs"]:
+                state.u[:] = v if arrived else problem.repair(v)
+                state.g[:] = g if arrived else problem.gradient(state.u, state.gram)
+                state.stuck = not arrived
+                state.n_iter += 1
+                return
+            self._restart(state)
+
+
+class DirectSVM(GeometricSVM):
+    """The same planes, with every kernel value computed when it is needed and not kept.
+
+    Parameters
+    ----------
+    restarts, factor_bytes
+        See `GeometricSVM`.
+    """
+
+    name = "direct"
+    about = "Roobaert 2000: turns the plane to the worst violator, keeps no kernel value"
+    _keeps_rows = False
+
+
+def closest_pairs(problem: Dual, gram: Any, count: int) -> list[tuple[int, int]]:
+    """The closest pairs of opposite sides with different first points, see `closest_pair`."""
+    from maxmargin.solvers.papers.simple import nearest_opponents
+
+    rising, nearest, distance = nearest_opponents(problem, gram)
+    best = np.argsort(distance, kind="stable")[:count]
+    return [(int(rising[i]), int(nearest[i])) for i in best]

@@ -1,0 +1,313 @@
+r"""MaxMinOver: counters that grow for the vertex of least margin and shrink for that of largest margin.
+
+Papers: F. Timm, S. Klement, T. Martinetz, "Fast Model Selection for MaxMinOver-based Training of Support
+Vector Machines" (one class: OneClassMaxMinOver); T. Martinetz, "MaxMinOver: A Simple Incremental Learning
+Procedure for Support Vector Classification", IJCNN 2004 (two classes).
+
+Every vertex has a counter :math:`a_j`, a whole number, and a margin :math:`s_j = (Qa)_j`, Q with the ridge. A
+step needs no step length:
+
+.. math::
+
+    a_{\arg\min_j s_j} \mathrel{+}= 2,\qquad a_{\arg\max_{a_j > 0} s_j} \mathrel{-}= 1.
+
+The counters of a hull thus add up to one more in every step, and :math:`u = a / \sum a` moves by ever smaller
+amounts, with an error of :math:`O(1/\sqrt t)` after t steps. With two hulls the step is made in both at once.
+(Adding and taking 1 would keep the sum, and with it the lattice on which u moves: it could not converge.) The
+start is one vertex with the count 1, as without any there is nothing to take away.
+
+**The feasibility gap.** Let :math:`s = Qu` for the weights u, :math:`S = u^\top s`, G the number of hulls,
+:math:`m_k` the least margin of hull k and :math:`\rho = \frac1G \sum_k m_k`. Scaled to :math:`\alpha =
+u/\rho`, with the offset (if there are two hulls) half-way between their least margins, the primal constraints
+ask for the slacks
+
+.. math:: \xi_i = e_i / \rho,\qquad e_i = \max(0,\; m_k - (s_i - r_i u_i)) \le r_i u_i,
+
+where :math:`s_i - r_i u_i` is the margin without the ridge :math:`r_i = 1/C_i`. Where :math:`r_i = 0` the
+slack is 0, as it must be. So
+
+.. math::
+
+    P = \frac{S - \sum_i r_i u_i^2 + \sum_i e_i^2 / r_i}{2\rho^2},\qquad
+    D = \frac G\rho - \frac S{2\rho^2},\qquad
+    \rho^2 (P - D) = S - \sum_k m_k - \tfrac12 \sum_i (r_i u_i^2 - e_i^2 / r_i).
+
+P is the value of a feasible point and D that of a feasible dual one, so the measure :math:`(P - D)/(1 + P)`
+is a true bound whatever u is. (The paper's denominators are not P + 1, nor twice that, and the slacks of its
+section 1.1 have the wrong sign before :math:`\alpha/C`.) :math:`\rho^2 (P - D)` is the certificate of
+`maxmargin.dual.Dual.gap` with the multipliers :math:`m_k` in place of the best ones, and so bounds
+:math:`f(u) - \min f` too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin._compiled.jit import compiled
+from maxmargin.dual import Dual
+from maxmargin.solvers.papers._hull import (
+    BAR,
+    CALLS,
+    ITERATIONS,
+    NEEDED,
+    Extremes,
+    HullSolver,
+    add_vertices,
+    barred,
+    missing,
+    select,
+)
+from maxmargin.solvers.state import State
+
+Floats = NDArray[np.float64]
+
+# What `counter_steps` keeps between calls: the sum of the counters of each hull, steps since the margins were
+# last recomputed, whether that was put off.
+TOTAL, SINCE, STALE = range(3)
+# Counts per vertex up to which weights are resolved that come without counters.
+_FINEST = 1000
+
+
+class MaxMinOver(HullSolver):
+    """Counts up the vertex of least margin and down that of largest margin; no step length.
+
+    The simplest of the solvers, and slow where a small tolerance is asked for: the error falls as
+    O(1/sqrt(t)).
+
+    Parameters
+    ----------
+    refresh : int
+        The paper's t_re: after so many steps the margins are computed anew, and the feasibility gap is looked
+        at (``Stop(criterion="paper")``).
+    inertia : int, optional
+        What the counters of a warm start may add up to in each hull at most: above that they are scaled down,
+        rounded. By default they are taken as they are.
+
+    Notes
+    -----
+    ``Solution.details["total"]`` is what the counters of each hull add up to, so that ``total * u`` are the
+    counters. A warm start may be counters (whole numbers) or weights; from counters a run goes on as if it
+    had never stopped, while weights are rounded to a lattice as fine as their smallest entry, within limits.
+    Counters are inert: where a problem has changed, moving a share of the weight takes that share of their
+    total in steps, so that counters which have added up over many runs can be a worse start than none. And
+    they are a lattice: where they are few, many must be added before a small error can be had. A good total
+    is about twice that with which a cold run ends on a similar problem: it is given as `inertia`, together
+    with counters that are multiplied by a whole number if they are too few.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> from maxmargin.gram import Gram
+    >>> from maxmargin.solvers import MaxMinOver, Stop
+    >>> gram = Gram([[1.0], [2.0], [4.0]], kernel="linear", dtype="float64")
+    >>> solution = MaxMinOver().solve(dual.one_class_l2(3, ridge=1.0), gram, stop=Stop(1e-2))
+    >>> solution.status, solution.u.round(2)
+    (<Status.SOLVED: 'solved'>, array([1., 0., 0.]))
+    """
+
+    name = "maxminover"
+    about = "Martinetz 2004, Timm, Klement, Martinetz 2009: counters up and down"
+
+    def __init__(self, refresh: int = 1000, inertia: int | None = None) -> None:
+        for name, value in (("refresh", refresh), ("inertia", 1 if inertia is None else inertia)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+        self.refresh = int(refresh)
+        self.inertia = None if inertia is None else int(inertia)
+
+    def __repr__(self) -> str:
+        capped = "" if self.inertia is None else f", inertia={self.inertia}"
+        return f"MaxMinOver(refresh={self.refresh}{capped})"
+
+    def start(self, problem: Dual, warm: ArrayLike | None) -> tuple[Floats, dict[str, Any]]:
+        """Counters from the warm start; without one, a single count in each hull."""
+        u, _ = super().start(problem, warm)
+        if warm is None:
+            return u, {"total": 1.0}
+        given = np.array(warm, dtype=np.float64)
+        sums = np.array([given[member].sum() for member in problem.members])
+        if (given >= 0).all() and (given == np.rint(given)).all() and (sums >= 1).all():
+            u, total = given, float(sums.max())
+        else:
+            used = int(np.count_nonzero(u))
+            total = float(np.clip(np.rint(1.0 / u[u > 0].min()), used, _FINEST * used))
+        if self.inertia is not None:
+            total = min(total, float(self.inertia))
+        for member in problem.members:
+            u[member] = apportion(u[member], total) / total
+        return u, {"total": total}
+
+    def begin(self, state: State) -> None:
+        """Also: the counters."""
+        super().begin(state)
+        memory = state.memory
+        if "counts" not in memory:
+            memory["counts"] = np.rint(state.u[memory["order"]] * memory["total"])
+            memory["progress"] = np.array([memory["total"], 0.0, 0.0])
+
+    def advance(self, state: State) -> None:
+        """Steps; where the cache could not hold what recomputing the margins takes, that is made up for."""
+        super().advance(state)
+        progress = state.memory["progress"]
+        if progress[STALE]:
+            state.g[:] = state.problem.gradient(state.u, state.gram)
+            progress[STALE] = 0.0
+
+    def details(self, state: State) -> dict[str, float]:
+        """What the counters of each hull add up to."""
+        return {"total": float(state.memory["progress"][TOTAL])}
+
+    def paper_rule(self, state: State) -> float:
+        """(P - D) / (1 + P), see the module's text."""
+        order, memory = state.memory["order"], state.memory
+        return float(
+            feasibility_gap(
+                memory["starts"],
+                memory["ridge"],
+                state.u[order],
+                state.g[order],
+                1.0,
+                float(np.max(state.noise)),
+            )
+        )
+
+    def _steps(self, state: State, hulls: Any, u: Any, g: Any, square: float, *rest: Any) -> None:
+        _, budget, need, report = rest
+        memory, by_gap = state.memory, state.stop.criterion == "paper"
+        a, progress = memory["counts"], memory["progress"]
+        # A slice is to take the same time however often the margins are recomputed.
+        budget = min(budget, 1 + int(budget / (1.0 + 0.5 * np.count_nonzero(a) / self.refresh)))
+        s = g * progress[TOTAL]
+        # Rounding drifts far less than what computing anew from float32 rows would bring in.
+        anew = state.gram.dtype == np.float64
+        counter_steps(
+            hulls, a, s, progress, self.refresh, anew, by_gap, state.stop.tol if by_gap else state.target,
+            float(np.max(state.noise)), Extremes.of(state.problem.n_groups), budget, need, report,
+        )  # fmt: skip
+        u[:] = a / progress[TOTAL]
+        g[:] = s / progress[TOTAL]
+
+    def _rows_at_once(self, problem: Dual) -> int:
+        return 2 * problem.n_groups
+
+    def _most_needed(self, problem: Dual) -> int:
+        return 2 * problem.n_groups
+
+
+def apportion(weights: Floats, total: float) -> Floats:
+    """Whole numbers in proportion to `weights` that add up to `total` exactly."""
+    exact = weights * (total / float(weights.sum()))
+    counts = np.rint(exact)
+    missing = int(total - counts.sum())
+    if missing:
+        wish = np.where(counts + np.sign(missing) >= 0, (exact - counts) * np.sign(missing), -np.inf)
+        some = np.argsort(-wish, kind="stable")[: abs(missing)]
+        counts[some] += np.sign(missing)
+    return counts
+
+
+@compiled()
+def feasibility_gap(starts, ridge, a, s, total, noise):  # type: ignore[no-untyped-def]
+    """(P - D) / (1 + P) for the weights ``a / total`` with margins ``s / total``.
+
+    `noise` bounds the error of every one of these margins; what it can amount to is added.
+    """
+    square, own, slack, lowest = 0.0, 0.0, 0.0, 0.0
+    n_hulls = len(starts) - 1
+    for k in range(n_hulls):
+        least = np.inf
+        for t in range(starts[k], starts[k + 1]):
+            least = min(least, s[t])
+        lowest += least
+        for t in range(starts[k], starts[k + 1]):
+            square += a[t] * s[t]
+            r = ridge[t]
+            if r > 0.0 and a[t] > 0.0:
+                own += r * a[t] * a[t]
+                e = r * a[t] - (s[t] - least)
+                if e > 0.0:
+                    slack += e * (e / r)
+    noise *= total
+    rho = lowest / n_hulls - noise
+    if not rho > 0.0:
+        return np.inf
+    # Everything times (rho total)^2.
+    square += n_hulls * noise * total
+    gap = square - total * n_hulls * rho - 0.5 * (own - slack)
+    primal = 0.5 * (square - own + slack)
+    return max(gap, 0.0) / (rho * rho + primal)
+
+
+@compiled()
+def _recompute(hulls, a, s):  # type: ignore[no-untyped-def]
+    """``s = Q a`` from the rows in the table; False if some are missing there."""
+    for t in range(len(a)):
+        if a[t] > 0.0 and not hulls.there[t]:
+            return False
+    for t in range(len(a)):
+        s[t] = 0.0
+    before = -1
+    for t in range(len(a)):
+        if a[t] > 0.0:
+            if before < 0:
+                before = t
+            else:
+                add_vertices(hulls, s, before, t, a[before], a[t])
+                before = -1
+    if before >= 0:
+        add_vertices(hulls, s, before, before, a[before], 0.0)
+    return True
+
+
+@compiled()
+def counter_steps(  # type: ignore[no-untyped-def]
+    hulls, a, s, progress, refresh, anew, by_gap, tol, noise, extremes, budget, need, report
+):
+    """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing.
+
+    `tol` is that of the feasibility gap, looked at every `refresh` steps, or of the margins' difference.
+    """
+    m, n_hulls = len(a), len(hulls.starts) - 1
+    bar = barred(a)
+    while True:
+        if progress[SINCE] >= refresh:
+            progress[SINCE] = 0.0
+            if anew:
+                if _recompute(hulls, a, s):
+                    progress[STALE] = 0.0
+                    used = 0
+                    for t in range(m):
+                        used += a[t] > 0.0
+                    report[CALLS] += used * m
+                else:
+                    progress[STALE] = 1.0
+            if by_gap and feasibility_gap(hulls.starts, hulls.ridge, a, s, progress[TOTAL], noise) <= tol:
+                return
+        if report[ITERATIONS] >= budget:
+            return
+        select(hulls, s, bar, extremes)
+        widest = 0.0
+        for k in range(n_hulls):
+            widest = max(widest, extremes.most[k] - extremes.least[k])
+            missing(hulls, extremes.first[k], need, report)
+            if extremes.last[k] != extremes.first[k]:
+                missing(hulls, extremes.last[k], need, report)
+        if not by_gap and not widest > tol * progress[TOTAL]:
+            report[NEEDED] = 0
+            return
+        if report[NEEDED] > 0:
+            return
+        for k in range(n_hulls):
+            i, j = extremes.first[k], extremes.last[k]
+            a[i] += 2.0
+            a[j] -= 1.0
+            bar[i] = 0.0
+            bar[j] = 0.0 if a[j] > 0.0 else BAR
+            add_vertices(hulls, s, i, j, 2.0, -1.0)
+        progress[TOTAL] += 1.0
+        progress[SINCE] += 1.0
+        report[ITERATIONS] += 1
+        report[CALLS] += 2 * n_hulls * m

@@ -1,0 +1,457 @@
+r"""SimpleSVM: an active set that learns one violator after the other.
+
+Paper: S. V. N. Vishwanathan, M. N. Murty, "SSVM: A Simple SVM Algorithm", Algorithm 1.
+
+1. The closest pair of points of opposite classes is the first candidate set S (section II-A): where the
+   kernel falls with the distance, finding it takes no kernel value.
+2. The next violator in the order of the data is learnt: it moves until it joins S, or, with the hinge, meets
+   its bound C; members of S that block its way are pruned (`maxmargin.solvers.papers._active_set`).
+3. Until a whole pass over the data finds no violator.
+
+Between two steps all of S moves, so that keeping every gradient up to date would cost n |S| operations a
+step. As in the paper only the next candidate's output is computed, here from the cached rows of S; all
+gradients are brought up to date after a number of steps, in one product.
+
+**The block form** learns many violators at once: the worst ones, at most as many as S has members already.
+The step for S and the newcomers together is a linear system, solved by a Cholesky factorisation; variables
+that it would carry past a bound are put there and the others solved for again
+(`maxmargin.solvers.batch.newton`). Where that does not lower the objective, single violators are learnt.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin._compiled.jit import compiled
+from maxmargin._compiled.limits import current, slices
+from maxmargin.dual import Dual
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.batch.batch import Batch
+from maxmargin.solvers.batch.newton import BlockStep
+from maxmargin.solvers.papers._active_set import ALONE, ENDLESS, ActiveSet
+from maxmargin.solvers.state import State
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Violators learnt between two products that bring all gradients up to date.
+_SLICE = 256
+# Kernel values that are used before the clock is looked at.
+_LOOKS = 50_000_000
+# Block steps without progress after which single violators are learnt.
+_PATIENCE = 3
+# Samples of each class among which the closest pair is looked for.
+_MOST_PAIRS = 16_384
+# Features up to which sparse rows are written out for it.
+_DENSE = 2000
+
+
+class SimpleSVM(Solver):
+    """Active set for the C-SVC duals, with squared or plain slack.
+
+    Parameters
+    ----------
+    block : bool
+        Learn many violators at once; otherwise one by one, the paper's form.
+    factor_bytes : int
+        Memory that the factor of the support vectors' matrix may take, 4 |S|^2 bytes. Where more would be
+        needed the run is handed over to `Batch`, with a warning.
+
+    Notes
+    -----
+    ``Solution.details`` has the steps ("learnt"), how many of them had to backtrack ("backtracked"), members
+    pruned ("pruned"), the largest drift of S's gradients that was seen ("drift") and how often it was
+    repaired ("repaired").
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> from maxmargin.gram import Gram
+    >>> from maxmargin.solvers import SimpleSVM
+    >>> gram = Gram([[0.0], [1.0], [3.0], [4.0]], kernel="linear", dtype="float64")
+    >>> solution = SimpleSVM().solve(dual.squared_c_svc([-1, -1, 1, 1], ridge=0.5), gram)
+    >>> solution.status, solution.u.round(3)
+    (<Status.SOLVED: 'solved'>, array([ 0. , -0.4,  0.4,  0. ]))
+    """
+
+    name = "simple"
+    about = "Vishwanathan, Murty 2002: add-and-prune active set with an exact factor"
+
+    def __init__(self, block: bool = False, factor_bytes: int = 4 << 30) -> None:
+        self.block, self.factor_bytes = bool(block), int(factor_bytes)
+
+    def __repr__(self) -> str:
+        return "SimpleSVM(block=True)" if self.block else "SimpleSVM()"
+
+    def accepts(self, problem: Dual) -> bool:
+        """Problems with one sum whose matrix is K, shifted or ridged."""
+        return problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.self_scaled
+
+    def begin(self, state: State) -> None:
+        """S holds the free variables, or the closest pair where all are zero."""
+        problem, memory = state.problem, state.memory
+        memory["diag"] = problem.diag(state.gram)
+        unit = float(np.mean(np.abs(memory["diag"]))) or 1.0
+        memory["active"] = ActiveSet(state.u, problem.lo, problem.hi, unit, self.factor_bytes)
+        memory.setdefault("next", 0)
+        memory.setdefault("block step", BlockStep() if self.block else None)
+        memory.setdefault(
+            "details", dict.fromkeys(("learnt", "backtracked", "pruned", "drift", "repaired"), 0)
+        )
+        if memory.get("other") is not None:
+            memory["other"].begin(state)
+            return
+        free = np.flatnonzero((state.u > problem.lo) & (state.u < problem.hi))
+        if len(free):
+            self._load(state, free)
+        elif not state.u.any():
+            pair = closest_pair(problem, state.gram)
+            if pair is not None:
+                self._learn_pair(state, *pair)
+
+    def details(self, state: State) -> dict[str, float]:
+        """See the notes of the class."""
+        return dict(state.memory["details"])
+
+    def paper_rule(self, state: State) -> float:
+        """By how much y f(x) >= 1 is missed, f in the ridged space."""
+        level = state.problem.offset(state.u, state.g)[state.problem.group]
+        rises, falls = state.u < state.problem.hi, state.u > state.problem.lo
+        short = np.where(rises, level - state.g, -np.inf)
+        return float(np.max(np.maximum(short, np.where(falls, state.g - level, -np.inf)), initial=0.0))
+
+    def settle(self, state: State) -> bool:
+        """What the other solver may have put off."""
+        other = state.memory.get("other")
+        return other is not None and bool(other.settle(state))
+
+    def abandon(self, state: State) -> None:
+        """See `Solver.abandon`."""
+        if state.memory.get("other") is not None:
+            state.memory["other"].abandon(state)
+
+    def advance(self, state: State) -> None:
+        """Learn a number of violators, then bring all gradients up to date."""
+        memory = state.memory
+        if memory.get("other") is not None:
+            memory["other"].advance(state)
+            return
+        if memory["block step"] is not None and self._block_step(state):
+            return
+        self._repair(state)
+        if memory.get("other") is not None:
+            return
+        if not memory["active"].has_room():
+            self._hand_over(state)
+            return
+        self._pass(state)
+
+    # -- the block form ------------------------------------------------------------------------------
+
+    def _block_step(self, state: State) -> bool:
+        """Learn many violators; False where that does not pay, and it is the turn of single ones."""
+        memory, problem = state.memory, state.problem
+        if memory.pop("single", False):
+            return False
+        step: BlockStep = memory["block step"]
+        size = len(step._movable(state))
+        if 2 * size**2 * state.gram.dtype.itemsize > self.factor_bytes:
+            self._hand_over(state)
+            return True
+        taken = step.take(state)
+        if taken:
+            least, most = problem.extremes(state.u, state.g)
+            worst = float(np.max(most - least))
+            # Newcomers may raise the violation at first; from then on it has to fall.
+            idle = 0 if not step.all_in or worst < 0.9 * memory.get("worst", np.inf) else memory["idle"] + 1
+            memory.update(idle=idle, worst=min(worst, memory.get("worst", np.inf)) if step.all_in else np.inf)
+            state.n_iter += 1
+            memory["details"]["learnt"] += 1
+        if not taken or memory["idle"] >= _PATIENCE:
+            memory.update(single=taken, idle=0)
+            self._load(state, np.flatnonzero((state.u > problem.lo) & (state.u < problem.hi)))
+        return taken
+
+    # -- the paper's form ----------------------------------------------------------------------------
+
+    def _pass(self, state: State) -> None:
+        """Candidates in the order of the data, until a slice is full or each has been seen once."""
+        problem, gram, memory, u = state.problem, state.gram, state.memory, state.u
+        active: ActiveSet = memory["active"]
+        run = _Run(state)
+        run.mark(active.members)
+        tol = 0.5 * max(state.target, 0.0)
+        at, seen, learnt = memory["next"], 0, 0
+        limit = current()
+        while seen < problem.m and learnt < min(_SLICE, state.left) and not limit.over:
+            end = min(problem.m, at + problem.m - seen, at + run.span)
+            c, excess = run.violator(at, end, active.level, tol)
+            if c < 0:
+                seen += end - at
+                at = end % problem.m
+                continue
+            seen += c + 1 - at
+            at = (c + 1) % problem.m
+            if not active.size:
+                break  # a partner can only be chosen with all gradients up to date
+            if not active.has_room():
+                break
+            column = run.column(active.members, c)
+            outcome, gone, _ = active.learn(c, column, float(memory["diag"][c]), excess)
+            learnt += 1
+            details = memory["details"]
+            details["learnt"] += 1
+            details["pruned"] += len(gone)
+            details["backtracked"] += bool(len(gone))
+            run.moved(c, active.members, gone)
+            run.mark(active.members)
+            if outcome == ENDLESS:
+                state.stuck = True
+                break
+            if outcome == ALONE:
+                break
+        memory["next"] = at
+        state.n_iter += learnt
+        idx = run.changed()
+        problem.update(state.g, idx, u[idx] - run.base[idx], gram)
+        if not active.size and not state.stuck:
+            state.stuck = not self._find_partners(state, learnt)
+        elif not learnt and active.has_room() and not limit.over:
+            # No violator in a whole pass: the end, or nothing more to be had in this precision.
+            self._measure(state)
+            state.stuck = True
+
+    def _find_partners(self, state: State, learnt: int) -> bool:
+        """Nothing is free: begin S anew with the most violating pair; whether there is one."""
+        least, most = state.problem.extremes(state.u, state.g)
+        if not most[0] > least[0]:
+            return learnt > 0
+        i = int(np.argmin(np.where(state.u < state.problem.hi, state.g, np.inf)))
+        j = int(np.argmax(np.where(state.u > state.problem.lo, state.g, -np.inf)))
+        self._learn_pair(state, i, j)
+        return True
+
+    def _learn_pair(self, state: State, i: int, j: int) -> None:
+        """S from j, then i learnt."""
+        memory, problem = state.memory, state.problem
+        active: ActiveSet = memory["active"]
+        run = _Run(state)
+        active.seed(j, float(memory["diag"][j]), float(state.g[j]))
+        outcome, _, _ = active.learn(
+            i, run.column(active.members, i), float(memory["diag"][i]), float(state.g[i] - state.g[j])
+        )
+        idx = np.array([i, j])
+        problem.update(state.g, idx, state.u[idx] - run.base[idx], state.gram)
+        state.stuck = outcome == ENDLESS
+
+    def _load(self, state: State, free: Index) -> None:
+        """S from these variables, with one common gradient."""
+        active: ActiveSet = state.memory["active"]
+        if not active.has_room(len(free)):
+            self._hand_over(state)
+            return
+        if not len(free):
+            active.size = 0
+            return
+        base = state.u.copy()
+        H = state.problem.block(free, free, state.gram, bool(getattr(state.gram, "holds_all", False)))
+        H = H.astype(np.float64)
+        for ridge in (0.0, 1e-12, 1e-9, 1e-6):
+            try:
+                H[np.arange(len(free)), np.arange(len(free))] += ridge * state.memory["diag"][free]
+                active.load(free, H)
+            except np.linalg.LinAlgError:
+                continue
+            break
+        else:  # far from definite: begin from a single one
+            active.seed(int(free[0]), float(state.memory["diag"][free[0]]), float(state.g[free[0]]))
+            return
+        active.relax(state.g[free])
+        idx = free[state.u[free] != base[free]]
+        state.problem.update(state.g, idx, state.u[idx] - base[idx], state.gram)
+
+    def _measure(self, state: State) -> float:
+        """How far the gradients of S are from the level, which is set to their middle."""
+        active: ActiveSet = state.memory["active"]
+        g = state.g[active.members]
+        drift = 0.5 * float(np.ptp(g)) if len(g) else 0.0
+        details = state.memory["details"]
+        details["drift"] = max(details["drift"], drift)
+        if len(g):
+            active.level = 0.5 * float(g.min() + g.max())
+        return drift
+
+    def _repair(self, state: State) -> None:
+        """A factor that has drifted is computed anew; so is one that missed what another step changed."""
+        active: ActiveSet = state.memory["active"]
+        if active.size and self._measure(state) > 0.1 * max(state.target, 0.0):
+            state.memory["details"]["repaired"] += 1
+            self._load(state, active.members.copy())
+
+    def _hand_over(self, state: State) -> None:
+        size = np.count_nonzero(state.u)
+        warnings.warn(
+            f"SimpleSVM: the factor of {size} support vectors and more takes over "
+            f"{self.factor_bytes / 1e6:.0f} MB; Batch goes on from here. Raise factor_bytes to avoid that.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        state.memory["other"] = Batch()
+        state.memory["other"].begin(state)
+
+
+class _Run:
+    """Outputs of candidates while S moves: the gradient of `base` and what has changed since."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.base = state.u.copy()
+        self._is_changed = np.zeros(state.problem.m, np.bool_)
+        self._changed = np.zeros(0, np.intp)
+        self._member = np.zeros(state.problem.m, np.bool_)
+        self._cached = state.gram.capacity >= min(state.gram.n, int(np.count_nonzero(state.u)) + 2 * _SLICE)
+
+    @property
+    def span(self) -> int:
+        """Candidates that are looked at before the clock is."""
+        return max(256, _LOOKS // (1 + len(self._changed)))
+
+    def mark(self, members: Index) -> None:
+        """The members of S, whose excess is rounding; all others are candidates, free ones too."""
+        self._member[:] = False
+        self._member[members] = True
+
+    def changed(self) -> Index:
+        """Variables that have moved."""
+        return self._changed
+
+    def moved(self, c: int, members: Index, gone: Index) -> None:
+        """Note a step of c."""
+        new = np.concatenate([[c], members, gone]).astype(np.intp)
+        new = new[~self._is_changed[new]]
+        self._is_changed[new] = True
+        self._changed = np.concatenate([self._changed, np.unique(new)])
+        if self._cached:
+            self.state.gram.ensure(self.state.problem.row[self._changed])
+
+    def column(self, members: Index, c: int) -> Floats:
+        """H between some variables and c, in float64."""
+        problem, gram = self.state.problem, self.state.gram
+        if self._cached:
+            # One row serves both: K is symmetric, and c's row will be wanted if it joins.
+            gram.complete(int(problem.row[c]))
+            values = gram.table[gram.slot[problem.row[c]], gram.columns[problem.row[members]]]
+        else:
+            values = gram.block(problem.row[[c]], problem.row[members])[0]
+        gram.count(calls=len(members))
+        return np.asarray(values, dtype=np.float64) + problem.shift
+
+    def violator(self, start: int, stop: int, level: float, tol: float) -> tuple[int, float]:
+        """The first variable of a range that may move against its excess over the level; -1 if none."""
+        state, problem, gram = self.state, self.state.problem, self.state.gram
+        idx = self._changed
+        delta = state.u[idx] - self.base[idx]
+        if self._cached:
+            c, excess, calls = _next_violator(
+                state.g, state.u, self.base, problem.lo, problem.hi, problem.ridge, self._member, idx, delta,
+                gram.table, gram.slot[problem.row[idx]], gram.columns[problem.row], start, stop, level, tol,
+            )  # fmt: skip
+            gram.count(calls=calls)
+            return int(c), float(excess)
+        # Without room for the rows of S: those that violated when all gradients were known.
+        for c in start + _violators(state, slice(start, stop), level, tol):
+            if self._member[c]:
+                continue
+            excess = state.g[c] - level + problem.ridge[c] * (state.u[c] - self.base[c])
+            if len(idx):
+                excess += float(self.column(idx, int(c)) @ delta)
+            if _may_move(state.u[c], problem.lo[c], problem.hi[c], excess, tol):
+                return int(c), float(excess)
+        return -1, 0.0
+
+
+def _violators(state: State, part: slice, level: float, tol: float) -> Index:
+    u, excess = state.u[part], state.g[part] - level
+    rises, falls = u < state.problem.hi[part], u > state.problem.lo[part]
+    return np.flatnonzero((rises & (excess < -tol)) | (falls & (excess > tol)))
+
+
+@compiled()
+def _may_move(u, lo, hi, excess, tol):  # type: ignore[no-untyped-def]
+    return (excess < -tol and u < hi) or (excess > tol and u > lo)
+
+
+@compiled()
+def _next_violator(  # type: ignore[no-untyped-def]
+    g, u, base, lo, hi, ridge, member, idx, delta, table, slot, column, start, stop, level, tol
+):
+    """See `_Run.violator`; also returns the kernel values used."""
+    calls = 0
+    for c in range(start, stop):
+        if member[c]:
+            continue
+        excess = g[c] - level + ridge[c] * (u[c] - base[c])
+        for k in range(len(idx)):
+            excess += table[slot[k], column[c]] * delta[k]
+        calls += len(idx)
+        if _may_move(u[c], lo[c], hi[c], excess, tol):
+            return c, excess, calls
+    return -1, 0.0, calls
+
+
+def closest_pair(problem: Dual, gram: Any) -> tuple[int, int] | None:
+    """Variables i that can rise and j that can fall from zero whose points are closest; None without both."""
+    rising, nearest, distance = nearest_opponents(problem, gram)
+    if not len(rising):
+        return None
+    i = int(np.argmin(distance))
+    return int(rising[i]), int(nearest[i])
+
+
+def nearest_opponents(problem: Dual, gram: Any) -> tuple[Index, Index, Floats]:
+    """Variables that can rise from zero, for each the closest that can fall, and their distance.
+
+    Kernels that fall with the distance need no kernel value for it. For others, and for more points than are
+    worth the time, among some of them only: any pair is a valid start.
+    """
+    rising = np.flatnonzero((problem.lo >= 0) & (problem.hi > 0))
+    falling = np.flatnonzero((problem.hi <= 0) & (problem.lo < 0))
+    if not len(rising) or not len(falling):
+        return rising[:0], falling[:0], np.zeros(0)
+    plain = gram.kernel.name == "rbf"
+    most = _MOST_PAIRS if plain else _MOST_PAIRS // 16
+    rising, falling = (some[:: max(1, -(-len(some) // most))] for some in (rising, falling))
+    if plain:
+        base = getattr(gram, "base", gram)
+        samples = gram.columns if base.index is None else base.index[gram.columns]
+        A, B = (base.X[samples[problem.row[some]]] for some in (rising, falling))
+        if sp.issparse(A) and A.shape[1] <= _DENSE:  # far quicker
+            A, B = A.toarray(), B.toarray()
+        with gram.threads.blas():
+            nearest, distance = _nearest(A, B)
+        return rising, falling[nearest], distance
+    K = gram.block(problem.row[rising], problem.row[falling])
+    distances = gram.diag[problem.row[rising]][:, None] + gram.diag[problem.row[falling]] - 2.0 * K
+    nearest = np.argmin(distances, axis=1)
+    return rising, falling[nearest], distances[np.arange(len(rising)), nearest]
+
+
+def _nearest(A: Any, B: Any) -> tuple[Index, Floats]:
+    """For each row of A the nearest row of B, and the squared distance."""
+    squares = [
+        np.asarray(X.multiply(X).sum(axis=1) if sp.issparse(X) else (X * X).sum(axis=1)) for X in (A, B)
+    ]
+    a, b = (np.ravel(square).astype(np.float64) for square in squares)
+    nearest, distance = np.empty(len(a), np.intp), np.empty(len(a))
+    for start, stop in slices(len(a), float(B.shape[0] * B.shape[1]), 64, 1024):
+        part = slice(start, stop)
+        product = A[part] @ B.T
+        gap = b - 2.0 * (product.toarray() if sp.issparse(product) else product)
+        nearest[part] = np.argmin(gap, axis=1)
+        distance[part] = a[part] + gap[np.arange(len(gap)), nearest[part]]
+    return nearest, distance

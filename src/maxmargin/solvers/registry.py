@@ -1,0 +1,75 @@
+"""Solvers by name: the built-in ones, and those that users register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from maxmargin.dual import Dual
+
+# Built-in solvers are named, not imported: their compiled loops cost time that `import` should not.
+_BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "auto": ("batch", "Batch", {}),
+    "batch": ("batch", "Batch", {}),
+    "crammer-singer": ("papers.crammer_singer", "CrammerSinger", {}),
+    "direct": ("papers.geometric", "DirectSVM", {}),
+    "geometric": ("papers.geometric", "GeometricSVM", {}),
+    "gilbert": ("papers.gilbert", "Gilbert", {}),
+    "maxminover": ("papers.maxminover", "MaxMinOver", {}),
+    "mdm": ("papers.mdm", "MDM", {}),
+    "mdm-accelerated": ("papers.mdm", "MDM", {"accelerate": True}),
+    "npa": ("papers.npa", "NPA", {}),
+    "rosen": ("papers.rosen", "Rosen", {}),
+    "rosen-conjugate": ("papers.rosen", "Rosen", {"directions": "conjugate"}),
+    "simple": ("papers.simple", "SimpleSVM", {}),
+    "simple-block": ("papers.simple", "SimpleSVM", {"block": True}),
+    "smo": ("papers.smo", "SMO", {}),
+    "smo-first-order": ("papers.smo", "SMO", {"selection": "first-order"}),
+}
+_registered: dict[str, Callable[[], Any]] = {}
+
+
+def register(name: str, make: Callable[[], Any]) -> None:
+    """Make a solver known under `name`, so that ``SVC(solver=name)`` finds it.
+
+    Parameters
+    ----------
+    name : str
+        Built-in names cannot be taken; registering another name again replaces the earlier solver.
+    make : callable
+        A `Solver` subclass or any function without arguments that returns a solver.
+
+    Examples
+    --------
+    >>> from maxmargin import SVC, solvers
+    >>> from maxmargin.solvers.papers.smo import SMO
+    >>> solvers.register("my-smo", lambda: SMO("first-order"))
+    >>> SVC(solver="my-smo").fit([[0.0], [1.0]], [0, 1]).status_
+    'solved'
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError("A solver's name must be a non-empty string.")
+    if name in _BUILT_IN:
+        raise ValueError(f"The name {name!r} belongs to a built-in solver.")
+    _registered[name] = make
+
+
+def names() -> list[str]:
+    """Names that `get` understands, sorted."""
+    return sorted([*_BUILT_IN, *_registered])
+
+
+def made(solver: str) -> Any:
+    """What the factory with the given name makes."""
+    if solver in _BUILT_IN:
+        module, cls, arguments = _BUILT_IN[solver]
+        return getattr(import_module(f"maxmargin.solvers.{module}"), cls)(**arguments)
+    if solver in _registered:
+        return _registered[solver]()
+    raise ValueError(f"Unknown solver {solver!r}: use one of {', '.join(names())}.")
+
+
+def accepting(problem: Dual) -> list[str]:
+    """Names of the solvers that can take `problem`."""
+    return [name for name in names() if made(name).accepts(problem)]

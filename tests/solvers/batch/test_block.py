@@ -1,0 +1,193 @@
+"""The block of the working set: both kinds against each other and against the exact matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import rbf_kernel
+
+from maxmargin import dual
+from maxmargin.gram.gram import Gram
+from maxmargin.gram.view import View
+from maxmargin.solvers.batch.block import FullBlock, PanelBlock, block_for, need
+
+N, GAMMA = 400, 0.4
+RTOL = {"float32": 3e-5, "float64": 1e-12}
+rng = np.random.default_rng(0)
+DENSE = rng.normal(size=(N, 5))
+SPARSE = rng.normal(size=(N, 50)) * (rng.random((N, 50)) < 0.08)
+Y = np.where(rng.random(N) > 0.5, 1.0, -1.0)
+
+BOTH = pytest.mark.parametrize("dtype", ["float32", "float64"])
+STORAGE = pytest.mark.parametrize("storage", ["dense", "csr"])
+
+
+def gram_of(storage="dense", dtype="float64", kind="gram"):
+    """A Gram matrix or a view of one, and the samples behind its rows."""
+    X = sp.csr_array(SPARSE) if storage == "csr" else DENSE
+    some = np.random.default_rng(7).permutation(N)[: N // 2]
+    if kind == "gram":
+        return Gram(X, gamma=GAMMA, dtype=dtype), np.arange(N)
+    if kind == "index":
+        return Gram(X, gamma=GAMMA, dtype=dtype, index=some), some
+    budget = 200 << 20 if kind == "view" else 0
+    view = Gram(X, gamma=GAMMA, dtype=dtype, cache_bytes=budget).view(some)
+    assert isinstance(view, View) == (kind == "view")
+    return view, some
+
+
+def problem_of(samples, ridge=False, rows=None):
+    y = Y[samples]
+    if rows is not None:
+        return dual.c_svc(np.tile([1.0, -1.0], len(rows))[: len(rows)], bounds=np.ones(len(rows)), rows=rows)
+    return dual.squared_c_svc(y, ridge=0.05 + np.arange(len(y)) / len(y)) if ridge else dual.c_svc(y)
+
+
+def matrix(problem, samples, storage):
+    X = SPARSE if storage == "csr" else DENSE
+    K = rbf_kernel(X, gamma=GAMMA)[np.ix_(samples, samples)]
+    return K[np.ix_(problem.row, problem.row)] + np.diag(problem.ridge)
+
+
+def read(block, size):
+    """All rows, as the inner solver has them."""
+    rows = block.rows
+    for i in range(size):
+        if not rows.valid[i]:
+            need(rows, block.Q, block.diag, i)
+    return block.Q[:size, :size].copy()
+
+
+def entered(blocks, m, size, rounds, seed=0):
+    """Members after each of some rounds of random replacements."""
+    own = np.random.default_rng(seed)
+    ids = np.full(size, -1, np.intp)
+    for _ in range(rounds):
+        count = own.integers(1, size + 1)
+        places = np.sort(own.permutation(size)[:count])
+        outside = np.setdiff1d(np.arange(m), np.delete(ids, places))
+        ids[places] = own.permutation(outside)[:count]
+        for block in blocks:
+            block.enter(places, ids)
+        yield ids
+
+
+@BOTH
+@STORAGE
+@pytest.mark.parametrize("ridge", [False, True])
+@pytest.mark.parametrize("kind", ["gram", "index", "view", "own cache"])
+def test_both_blocks_equal_the_matrix_after_any_sequence_of_members(kind, ridge, storage, dtype):
+    gram, samples = gram_of(storage, dtype, kind)
+    problem = problem_of(samples, ridge)
+    Q = matrix(problem, samples, storage)
+    for size in (1, 17, 150):
+        panel, full = PanelBlock(problem, gram, size), FullBlock(problem, gram, size)
+        for ids in entered([panel, full], problem.m, size, 6, seed=size):
+            there = np.flatnonzero(ids >= 0)
+            at = np.ix_(there, there)
+            expected = Q[np.ix_(ids[there], ids[there])]
+            for block in (panel, full):
+                np.testing.assert_allclose(read(block, size)[at], expected, atol=RTOL[dtype])
+                np.testing.assert_allclose(block.diag[there], np.diag(expected), rtol=1e-6)
+            np.testing.assert_array_equal(np.diag(panel.Q)[there], panel.diag[there])
+
+
+@STORAGE
+def test_rows_read_before_members_were_replaced_are_complete_again_after(storage):
+    gram, samples = gram_of(storage)
+    problem = problem_of(samples)
+    Q = matrix(problem, samples, storage)
+    block, ids = PanelBlock(problem, gram, 140), np.arange(140)
+    block.enter(np.arange(140), ids)
+    read(block, 140)
+    ids = ids.copy()
+    ids[[0, 70, 139]] = [200, 399, 300]
+    block.enter(np.array([0, 70, 139]), ids)
+    assert not block.rows.valid.any()
+    np.testing.assert_allclose(read(block, 140), Q[np.ix_(ids, ids)], atol=1e-12)
+
+
+def test_only_rows_that_were_asked_for_are_computed():
+    gram, samples = gram_of()
+    problem = problem_of(samples)
+    block = PanelBlock(problem, gram, 50)
+    block.enter_all(np.arange(50))
+    need(block.rows, block.Q, block.diag, 7)
+    assert np.flatnonzero(block.rows.valid).tolist() == [7]
+    assert np.flatnonzero(block.Q[:, :50].any(axis=1)).tolist() == [7]
+
+
+@BOTH
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 129])
+def test_a_row_writes_nothing_into_its_neighbours(size, dtype):
+    gram, samples = gram_of(dtype=dtype)
+    block = PanelBlock(problem_of(samples), gram, size)
+    block.enter_all(np.arange(size))
+    for i in {0, size // 2, size - 1}:
+        block.Q[:] = -7.0
+        need(block.rows, block.Q, block.diag, i)
+        assert (np.delete(block.Q, i, axis=0) == -7.0).all()
+        assert (block.Q[i, :size] >= 0).all()
+
+
+def test_places_that_are_still_empty_have_values_of_zero():
+    gram, samples = gram_of()
+    block = PanelBlock(problem_of(samples), gram, 100)
+    ids = np.full(100, -1)
+    ids[[3, 90]] = [10, 20]
+    block.enter(np.array([3, 90]), ids)
+    need(block.rows, block.Q, block.diag, 90)
+    row = block.Q[90, :100].copy()
+    assert row[90] == 1.0 and row[3] == pytest.approx(rbf_kernel(DENSE[[20]], DENSE[[10]], gamma=GAMMA)[0, 0])
+    assert np.delete(row, [3, 90]).max() < 1e-300
+
+
+@BOTH
+def test_a_member_may_come_back_to_the_place_it_left_and_to_another(dtype):
+    gram, samples = gram_of("csr", dtype)
+    problem = problem_of(samples)
+    Q = matrix(problem, samples, "csr")
+    block = PanelBlock(problem, gram, 3)
+    for members in ([1, 2, 3], [1, 2, 3], [3, 1, 2], [8, 9, 10], [1, 2, 3]):
+        ids = np.array(members)
+        block.enter(np.arange(3), ids)
+        np.testing.assert_allclose(read(block, 3), Q[np.ix_(ids, ids)], atol=RTOL[dtype])
+
+
+def test_variables_that_share_a_kernel_row_are_equal_points():
+    gram, samples = gram_of()
+    rows = np.array([5, 5, 9, 9, 300, 5])
+    problem = problem_of(samples, rows=rows)
+    panel, full = PanelBlock(problem, gram, 6), FullBlock(problem, gram, 6)
+    for block in (panel, full):
+        block.enter(np.arange(6), np.arange(6))
+        np.testing.assert_allclose(read(block, 6), matrix(problem, samples, "dense"), atol=1e-12)
+
+
+@STORAGE
+@pytest.mark.parametrize("kind", ["gram", "view"])
+def test_entering_all_at_once_equals_entering_by_and_by(kind, storage):
+    gram, samples = gram_of(storage, kind=kind)
+    problem = problem_of(samples, ridge=True)
+    ids = np.arange(problem.m)
+    Q = matrix(problem, samples, storage)
+    for make in (PanelBlock, FullBlock):
+        whole, bit_by_bit = make(problem, gram, problem.m), make(problem, gram, problem.m)
+        whole.enter_all(ids)
+        there = np.full(problem.m, -1)
+        for places in np.array_split(ids, 3):
+            there[places] = ids[places]
+            bit_by_bit.enter(places, there)
+        for block in (whole, bit_by_bit):
+            np.testing.assert_allclose(read(block, problem.m), Q, atol=1e-12)
+
+
+def test_the_panels_are_used_only_where_the_matrix_is_the_plain_kernel():
+    gram, samples = gram_of()
+    assert type(block_for(problem_of(samples), gram, 10)) is PanelBlock
+    assert type(block_for(problem_of(samples, ridge=True), gram, 10)) is PanelBlock
+    assert type(block_for(dual.nearest_points(Y), gram, 10)) is FullBlock
+    assert type(block_for(dual.minimum_norm(Y), gram, 10)) is FullBlock
+    assert type(block_for(problem_of(samples), Gram(DENSE, "linear"), 10)) is FullBlock
+    assert type(block_for(problem_of(samples), Gram(np.eye(N), "precomputed"), 10)) is FullBlock
