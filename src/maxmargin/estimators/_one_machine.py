@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from maxmargin.estimators.base import BaseSVM, _align
-from maxmargin.solvers.base import Solution
+from maxmargin.solvers.solution import Solution
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from maxmargin.solvers.base import Record, Solution
+from maxmargin.solvers.solution import Record, Solution
 
 # The gap is computed once a machine is solved: until then its column is empty.
 _TITLES = (

@@ -34,15 +34,10 @@ from maxmargin.kernels.expansion import expand, linear
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.kernels.kernel import NAMES, Kernel
 from maxmargin.kernels.points import Points
-from maxmargin.solvers.base import (
-    Record,
-    Solution,
-    Solver,
-    Status,
-    Stop,
-    not_begun,
-)
+from maxmargin.solvers.base import Solver
 from maxmargin.solvers.interrupt import watch_interrupt
+from maxmargin.solvers.solution import Record, Solution, Status, not_begun
+from maxmargin.solvers.state import Stop
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks

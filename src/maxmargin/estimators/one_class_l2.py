@@ -16,7 +16,7 @@ from maxmargin._compiled.limits import Limit
 from maxmargin.dual import Dual, relative_to_value
 from maxmargin.estimators.base import BaseSVM, _align, with_callbacks
 from maxmargin.estimators.one_class import OneClassScores
-from maxmargin.solvers.base import Solution
+from maxmargin.solvers.solution import Solution
 
 
 class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):

@@ -33,7 +33,7 @@ from maxmargin.estimators.base import (
     rescaled,
     with_callbacks,
 )
-from maxmargin.solvers.base import Solution, Status
+from maxmargin.solvers.solution import Solution, Status
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -19,7 +19,7 @@ from maxmargin import dual, solvers
 from maxmargin._compiled.limits import Limit
 from maxmargin.dual import Dual
 from maxmargin.estimators.base import BaseSVM, _align, box, check_finite, rescaled, with_callbacks
-from maxmargin.solvers.base import Solution, Status
+from maxmargin.solvers.solution import Solution, Status
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -15,7 +15,8 @@ from maxmargin.dual import Dual
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
 from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.inspection._fitted import machine_of, refitted
-from maxmargin.solvers.base import Solver, Stop
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.state import Stop
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 from maxmargin.estimators.svc import SVC
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.inspection._style import LINES, MARKERS, look, new_axes, pyplot
-from maxmargin.solvers.base import Record, Solution
+from maxmargin.solvers.solution import Record, Solution
 
 Floats = NDArray[np.float64]
 

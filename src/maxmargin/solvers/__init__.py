@@ -10,8 +10,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from maxmargin.solvers.base import Callback, Record, Solution, Solver, State, Status, Stop
+from maxmargin.solvers.base import Solver
 from maxmargin.solvers.registry import accepting, made, names, register
+from maxmargin.solvers.solution import Callback, Record, Solution, Status
+from maxmargin.solvers.state import State, Stop
 
 __all__ = [
     "Callback",

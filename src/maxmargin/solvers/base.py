@@ -6,22 +6,22 @@ callbacks, Ctrl-C, the check of rounding errors and the final certificate stand 
 
 from __future__ import annotations
 
-import enum
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._compiled.limits import Limit, Stopped, current, under
-from maxmargin.dual import Dual, relative_to_value, widest
+from maxmargin._compiled.limits import Limit, Stopped, under
+from maxmargin.dual import Dual, widest
+from maxmargin.solvers.finalise import finalised
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.registry import accepting
+from maxmargin.solvers.solution import Callback, Record, Solution, Status, Trace, ended, not_begun
 from maxmargin.solvers.state import State, Stop
 
 Floats = NDArray[np.float64]
@@ -30,87 +30,6 @@ Floats = NDArray[np.float64]
 _IDLE = 100
 # An objective below this has no minimum.
 _BOTTOM = -1e100
-
-
-class Status(enum.StrEnum):
-    """How a solution ended."""
-
-    SOLVED = "solved"
-    MAX_ITER = "max_iter"
-    MAX_TIME = "max_time"
-    STALLED = "stalled"
-    INFEASIBLE = "infeasible"
-    INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True)
-class Record:
-    """The state at one checkpoint; what callbacks receive."""
-
-    n_iter: int
-    seconds: float
-    violation: float
-    objective: float
-    n_support: int
-    n_kernel_evals: int
-    n_kernel_calls: int
-
-
-@dataclass(frozen=True)
-class Solution:
-    """A solution and how it was reached.
-
-    Attributes
-    ----------
-    u : ndarray of shape (m,)
-        The variables; always feasible.
-    offset : ndarray of shape (n_groups,)
-        See `maxmargin.dual.Dual.offset`.
-    status : Status
-        How it ended.
-    gap : float
-        A bound of the distance to the optimal value, from the gradient, with an allowance for its `noise`.
-    relative_gap : float
-        The same as a fraction of the optimal value, see `maxmargin.dual.relative_to_value`.
-    violation, objective : float
-        Largest KKT violation (LIBSVM's scaling) and f(u).
-    n_iter, n_kernel_calls, n_kernel_evals : int
-        Iterations, kernel values used (the papers' kernel operations) and computed. The gradient
-        of the start counts.
-    seconds : float
-        Wall time.
-    trace : tuple of Record
-        At most a few hundred records.
-    gradient : ndarray of shape (m,)
-        (A∘K + diag(ridge)) u - p.
-    noise : float or ndarray of shape (m,)
-        Bounds of the errors of the entries of `gradient`.
-    details : dict
-        Counts that only this solver has.
-    """
-
-    u: Floats
-    offset: Floats
-    status: Status
-    gap: float
-    violation: float
-    objective: float
-    n_iter: int
-    n_kernel_calls: int
-    n_kernel_evals: int
-    seconds: float
-    trace: tuple[Record, ...] = field(repr=False)
-    gradient: Floats = field(repr=False)
-    noise: float | Floats = field(default=0.0, repr=False)
-    details: dict[str, float] = field(default_factory=dict, repr=False)
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a fraction of the optimal value."""
-        return relative_to_value(self.gap, self.objective)
-
-
-Callback = Callable[[Record], Any]
 
 
 class Solver(ABC):
@@ -239,7 +158,7 @@ class Solver(ABC):
     def _loop(self, state: State, callback: Callback | None, run: _Run) -> Solution:
         problem = state.problem
         precision = Precision(state)
-        trace = _Trace()
+        trace = Trace()
         begun = False
         try:
             if run.limit.over:
@@ -252,7 +171,7 @@ class Solver(ABC):
             state.go_back()
             trace.end(self._look(state, run)[0])
             status = ended(run.limit)
-        status = _finalised(state, status, precision)
+        status = finalised(state, status, precision)
         return Solution(
             u=state.u,
             offset=problem.offset(state.u, state.g),
@@ -271,7 +190,7 @@ class Solver(ABC):
         )
 
     def _advance_to_the_end(
-        self, state: State, precision: Precision, trace: _Trace, callback: Callback | None, run: _Run
+        self, state: State, precision: Precision, trace: Trace, callback: Callback | None, run: _Run
     ) -> Status:
         """How it ended."""
         problem, stop, limit = state.problem, state.stop, run.limit
@@ -397,101 +316,3 @@ class _Run:
 
     def calls(self, gram: Any) -> int:
         return int(gram.n_calls - self._calls)
-
-
-def _worse_than_nothing(state: State) -> bool:
-    """Whether u = 0 is feasible and has a lower objective."""
-    problem = state.problem
-    zero = not problem.sums.any() and bool((problem.lo <= 0).all() and (problem.hi >= 0).all())
-    return zero and problem.objective(state.u, state.g) > 0
-
-
-def _finalised(state: State, status: Status, precision: Precision) -> Status:
-    """Bring a run to its end: variables on their bounds, a gradient whose errors are known, u checked."""
-    problem = state.problem
-    overflow = not (np.isfinite(state.u).all() and np.isfinite(state.g).all())
-    if overflow or (status is not Status.SOLVED and _worse_than_nothing(state)):
-        # Rounding led away from the solution: where it started is better.
-        state.u = problem.start()
-        state.g = problem.gradient(state.u, state.gram)
-        status = Status.STALLED if overflow else status
-    snapped = problem.snap(state.u)
-    moved = np.flatnonzero(snapped != state.u)
-    if len(moved) and not current().late:
-        g, change = state.g.copy(), snapped - state.u
-        problem.update(g, moved, change[moved], state.gram)
-        noise = state.noise + problem.rounding(change, np.arange(problem.m), state.gram)
-        if status is not Status.SOLVED or problem.violation(snapped, g, noise) <= state.stop.tol:
-            state.u, state.g, state.noise = snapped, g, noise
-    if status is not Status.SOLVED:
-        _allow_for_rounding(state, precision, quickly=status in (Status.MAX_TIME, Status.INTERRUPTED))
-    if not problem.feasible(state.u):
-        # No engine may do this; if one does, its point is not passed on.
-        state.u = problem.repair(state.u)
-        state.g = problem.gradient(state.u, state.gram)
-        _allow_for_rounding(state, precision, quickly=True)
-        return Status.STALLED if status is Status.SOLVED else status
-    return status
-
-
-def _allow_for_rounding(state: State, precision: Precision, quickly: bool) -> None:
-    """Measure the error of the gradient of a run that ends without its tolerance."""
-    try:
-        precision.measure(quickly)
-    except Stopped:  # no time to measure it: what it is at most
-        bound = state.problem.rounding(state.u, np.arange(state.problem.m), state.gram)
-        state.noise = np.maximum(bound, state.noise)
-
-
-def ended(limit: Limit) -> Status:
-    """The status of what a limit has ended."""
-    return Status.INTERRUPTED if limit.pulled else Status.MAX_TIME
-
-
-def not_begun(u: Floats, g: Floats, limit: Limit, n_groups: int = 0) -> Solution:
-    """A feasible point, for a run whose time was up before the gradient of its start was known.
-
-    `g` is what is known of it: the gradient without the kernel. So nothing bounds the gap.
-    """
-    return Solution(
-        u=u,
-        offset=np.zeros(n_groups),
-        status=ended(limit),
-        gap=np.inf,
-        violation=np.inf,
-        objective=np.inf,
-        n_iter=0,
-        n_kernel_calls=0,
-        n_kernel_evals=0,
-        seconds=0.0,
-        trace=(),
-        gradient=g,
-    )
-
-
-class _Trace:
-    """Keeps every record at first, then every second, every fourth...; the last one always."""
-
-    def __init__(self, most: int = 256) -> None:
-        self._kept: list[Record] = []
-        self._most, self._stride, self._count = most, 1, 0
-        self._last: Record | None = None
-
-    def add(self, record: Record) -> None:
-        if self._count % self._stride == 0:
-            self._kept.append(record)
-            if len(self._kept) > self._most:
-                self._kept = self._kept[::2]
-                self._stride *= 2
-        self._count += 1
-        self._last = record
-
-    def end(self, record: Record) -> None:
-        """The last record of a run that was stopped; one of the same iteration may be there already."""
-        if self._last is None or self._last.n_iter != record.n_iter:
-            self.add(record)
-
-    def records(self) -> tuple[Record, ...]:
-        if self._last is not None and self._kept[-1] is not self._last:
-            return (*self._kept, self._last)
-        return tuple(self._kept)

@@ -56,9 +56,9 @@ from maxmargin._compiled.threads import Threads
 from maxmargin.gram.gram import Gram
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers._exactness import Gap, InexactError, relative_gap, sizes
-from maxmargin.solvers.base import Solution, Status
 from maxmargin.solvers.batch.batch import Batch
 from maxmargin.solvers.papers._active_set import ENDLESS, ActiveSet
+from maxmargin.solvers.solution import Solution, Status
 from maxmargin.solvers.state import Stop
 
 Floats = NDArray[np.float64]

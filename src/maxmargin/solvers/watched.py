@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from maxmargin import solvers
 from maxmargin.dual import Dual
-from maxmargin.solvers.base import Floats, Solver
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.solution import Floats
 from maxmargin.solvers.state import State
 
 

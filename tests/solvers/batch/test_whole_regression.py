@@ -8,9 +8,9 @@ from sklearn.preprocessing import StandardScaler
 from maxmargin import SVR, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import Batch, Stop
-from maxmargin.solvers.base import Solution
 from maxmargin.solvers.batch import whole_regression as tube_module
 from maxmargin.solvers.batch.whole_regression import TubeMachine
+from maxmargin.solvers.solution import Solution
 
 
 def data(n):

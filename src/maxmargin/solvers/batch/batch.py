@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.dual import Dual, widest
-from maxmargin.solvers.base import Solver, State, Stop
+from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.newton import FaceFinish, NewtonFinish
 from maxmargin.solvers.batch.shrinking import Focus
 from maxmargin.solvers.batch.whole import SmallMachines
 from maxmargin.solvers.batch.whole_regression import TubeMachine
 from maxmargin.solvers.batch.working_set import CRAWL, LARGEST, WorkingSet
+from maxmargin.solvers.state import State, Stop
 
 # A whole problem is finished this often at most, from this size on and at tolerances below this.
 _FINISHES, _WORTH_A_FINISH, _TIGHT = 4, 200, 5e-5

@@ -30,8 +30,8 @@ from maxmargin.dual._extremes import extremes_of
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 from maxmargin.kernels.panels import Lines, Panels, padded, width_of
 from maxmargin.kernels.rounding import Rounding, sum_of
-from maxmargin.solvers.base import Record, Solution, Status, ended
 from maxmargin.solvers.precision import FINER, ROUGH
+from maxmargin.solvers.solution import Record, Solution, Status, ended
 from maxmargin.solvers.state import Stop
 
 Floats = NDArray[np.float64]

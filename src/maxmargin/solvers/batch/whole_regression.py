@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.dual import Dual
-from maxmargin.solvers.base import Record, Solution, Status
 from maxmargin.solvers.batch.whole import SmallMachines
 from maxmargin.solvers.precision import measured
+from maxmargin.solvers.solution import Record, Solution, Status
 from maxmargin.solvers.state import Stop
 
 Floats = NDArray[np.float64]

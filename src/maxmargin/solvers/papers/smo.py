@@ -27,11 +27,12 @@ import numpy as np
 
 from maxmargin._compiled.jit import compiled
 from maxmargin.dual import Dual
-from maxmargin.solvers.base import Solver, State
+from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers import _cycles as cy
 from maxmargin.solvers.papers._cycles import Cycles
 from maxmargin.solvers.papers._fetch import CALLS, ITERATIONS, NEEDED, STUCK, check_room, least_curvature, run
 from maxmargin.solvers.papers._staged import staged_steps
+from maxmargin.solvers.state import State
 
 
 class SMO(Solver):

@@ -1,0 +1,153 @@
+"""What a run ends with: a point, its certificate, a status, and records of how it went."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.limits import Limit
+from maxmargin.dual import relative_to_value
+
+Floats = NDArray[np.float64]
+
+
+class Status(enum.StrEnum):
+    """How a solution ended."""
+
+    SOLVED = "solved"
+    MAX_ITER = "max_iter"
+    MAX_TIME = "max_time"
+    STALLED = "stalled"
+    INFEASIBLE = "infeasible"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Record:
+    """The state at one checkpoint; what callbacks receive."""
+
+    n_iter: int
+    seconds: float
+    violation: float
+    objective: float
+    n_support: int
+    n_kernel_evals: int
+    n_kernel_calls: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solution and how it was reached.
+
+    Attributes
+    ----------
+    u : ndarray of shape (m,)
+        The variables; always feasible.
+    offset : ndarray of shape (n_groups,)
+        See `maxmargin.dual.Dual.offset`.
+    status : Status
+        How it ended.
+    gap : float
+        A bound of the distance to the optimal value, from the gradient, with an allowance for its `noise`.
+    relative_gap : float
+        The same as a fraction of the optimal value, see `maxmargin.dual.relative_to_value`.
+    violation, objective : float
+        Largest KKT violation (LIBSVM's scaling) and f(u).
+    n_iter, n_kernel_calls, n_kernel_evals : int
+        Iterations, kernel values used (the papers' kernel operations) and computed. The gradient
+        of the start counts.
+    seconds : float
+        Wall time.
+    trace : tuple of Record
+        At most a few hundred records.
+    gradient : ndarray of shape (m,)
+        (A∘K + diag(ridge)) u - p.
+    noise : float or ndarray of shape (m,)
+        Bounds of the errors of the entries of `gradient`.
+    details : dict
+        Counts that only this solver has.
+    """
+
+    u: Floats
+    offset: Floats
+    status: Status
+    gap: float
+    violation: float
+    objective: float
+    n_iter: int
+    n_kernel_calls: int
+    n_kernel_evals: int
+    seconds: float
+    trace: tuple[Record, ...] = field(repr=False)
+    gradient: Floats = field(repr=False)
+    noise: float | Floats = field(default=0.0, repr=False)
+    details: dict[str, float] = field(default_factory=dict, repr=False)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a fraction of the optimal value."""
+        return relative_to_value(self.gap, self.objective)
+
+
+Callback = Callable[[Record], Any]
+
+
+def ended(limit: Limit) -> Status:
+    """The status of what a limit has ended."""
+    return Status.INTERRUPTED if limit.pulled else Status.MAX_TIME
+
+
+def not_begun(u: Floats, g: Floats, limit: Limit, n_groups: int = 0) -> Solution:
+    """A feasible point, for a run whose time was up before the gradient of its start was known.
+
+    `g` is what is known of it: the gradient without the kernel. So nothing bounds the gap.
+    """
+    return Solution(
+        u=u,
+        offset=np.zeros(n_groups),
+        status=ended(limit),
+        gap=np.inf,
+        violation=np.inf,
+        objective=np.inf,
+        n_iter=0,
+        n_kernel_calls=0,
+        n_kernel_evals=0,
+        seconds=0.0,
+        trace=(),
+        gradient=g,
+    )
+
+
+class Trace:
+    """Keeps every record at first, then every second, every fourth...; the last one always."""
+
+    def __init__(self, most: int = 256) -> None:
+        self._kept: list[Record] = []
+        self._most, self._stride, self._count = most, 1, 0
+        self._last: Record | None = None
+
+    def add(self, record: Record) -> None:
+        """One more record."""
+        if self._count % self._stride == 0:
+            self._kept.append(record)
+            if len(self._kept) > self._most:
+                self._kept = self._kept[::2]
+                self._stride *= 2
+        self._count += 1
+        self._last = record
+
+    def end(self, record: Record) -> None:
+        """The last record of a run that was stopped; one of the same iteration may be there already."""
+        if self._last is None or self._last.n_iter != record.n_iter:
+            self.add(record)
+
+    def records(self) -> tuple[Record, ...]:
+        """Those that were kept."""
+        if self._last is not None and self._kept[-1] is not self._last:
+            return (*self._kept, self._last)
+        return tuple(self._kept)
