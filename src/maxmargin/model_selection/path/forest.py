@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -260,6 +260,7 @@ class Path:
 
 
 def checked_costs(costs: sp.sparray, cold: ArrayLike) -> tuple[Any, Floats]:
+    """Costs of edges and of cold trainings, checked."""
     if not sp.issparse(costs):
         raise TypeError("costs must be a sparse array, whose stored entries are the edges.")
     cold = np.array(cold, dtype=np.float64)
