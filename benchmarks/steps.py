@@ -1,0 +1,119 @@
+"""Microseconds per pair step and nanoseconds per kernel value, of this tree or beside another commit.
+
+    python benchmarks/steps.py                       # this tree
+    python benchmarks/steps.py --against HEAD~3      # and another commit, turn by turn
+    python benchmarks/steps.py --quick
+
+Everything goes through public names, so that commits with another inner structure can be compared. A pair
+step is what is left of a fit when its kernel values are there: the seconds of a fit over its iterations, for
+problems that are one block (512, 1,024 and 2,048 variables), with one thread. Kernel values are whole rows of
+a Gram matrix in float32. The best of several repetitions counts; the two trees take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SIZES = (512, 1024, 2048)
+
+
+def measure(repeat: int) -> dict[str, float]:
+    """All figures of the tree that is imported, in the units of their names."""
+    import numpy as np
+    from sklearn.datasets import make_classification, make_friedman1
+
+    from maxmargin import SVC, SVR, dual
+    from maxmargin.gram import Gram
+    from maxmargin.solvers import Batch, Stop
+
+    def best(function: Any) -> tuple[float, Any]:
+        seconds, result = np.inf, None
+        for _ in range(repeat + 1):  # the first compiles
+            began = time.perf_counter()
+            result = function()
+            seconds = min(seconds, time.perf_counter() - began)
+        return seconds, result
+
+    found: dict[str, float] = {}
+    for n in SIZES:
+        X, y = make_classification(n, 10, n_informative=5, flip_y=0.1, random_state=0)
+        sign = np.where(y == 1, 1.0, -1.0)
+        gram = Gram(X, gamma=0.05, n_jobs=1)
+        gram.rows(np.arange(n))
+        problem = dual.c_svc(sign, C=100.0)
+        seconds, solution = best(
+            lambda g=gram, p=problem: Batch(finish=None).solve(p, g, stop=Stop(1e-3, max_iter=20_000))
+        )
+        found[f"Batch, {n} variables (us/step)"] = 1e6 * seconds / solution.n_iter
+        seconds, model = best(lambda X=X, y=y: SVC(C=100.0, gamma=0.05, n_jobs=1).fit(X, y))
+        found[f"SVC, {n} rows (us/step)"] = 1e6 * seconds / int(model.n_iter_[0])
+        X, y = make_friedman1(n, 10, noise=1.0, random_state=0)
+        seconds, model = best(lambda X=X, y=y: SVR(C=10.0, gamma=0.1, epsilon=0.5, n_jobs=1).fit(X, y))
+        found[f"SVR, {n} rows (us/step)"] = 1e6 * seconds / int(model.n_iter_)
+    for d in (10, 100):
+        X = np.random.default_rng(0).normal(size=(4000, d))
+        rows = np.arange(1000)
+
+        def values(X: Any = X, rows: Any = rows) -> None:
+            Gram(X, gamma=1.0 / X.shape[1], cache_bytes=1 << 28, n_jobs=1).rows(rows)
+
+        seconds, _ = best(values)
+        found[f"rbf, {d} features (ns/value)"] = 1e9 * seconds / (4000 * 1000)
+    return found
+
+
+def run(tree: Path, repeat: int) -> dict[str, float]:
+    """The figures of a tree, from a process of its own."""
+    paths = [str(tree / "src"), str(ROOT / "benchmarks")]
+    code = f"import sys; sys.path[:0] = {paths!r}; import json, steps; "
+    code += f"print(json.dumps(steps.measure({repeat})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--against", help="another commit, measured beside this tree")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=3, help="processes of each tree")
+    parser.add_argument("--quick", action="store_true", help="one turn, one repetition")
+    parser.add_argument("--out", default="steps", help="name of the result files")
+    args = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from report import write
+
+    repeat, turns = (1, 1) if args.quick else (args.repeat, args.turns)
+    with tempfile.TemporaryDirectory() as folder:
+        trees = {"this tree": ROOT}
+        if args.against:
+            trees[args.against] = Path(folder) / "tree"
+            git = ["git", "-C", str(ROOT), "worktree"]
+            subprocess.run([*git, "add", "--detach", str(trees[args.against]), args.against], check=True)
+        try:
+            best: dict[str, dict[str, float]] = {name: {} for name in trees}
+            for _ in range(turns):
+                for name, tree in trees.items():
+                    for key, value in run(tree, repeat).items():
+                        best[name][key] = min(value, best[name].get(key, float("inf")))
+        finally:
+            if args.against:
+                subprocess.run([*git, "remove", "--force", str(trees[args.against])], check=True)
+    rows = []
+    for key in best["this tree"]:
+        row: dict[str, Any] = {"what": key} | {name: f"{values[key]:.3g}" for name, values in best.items()}
+        if args.against:
+            row["ratio"] = f"{best['this tree'][key] / best[args.against][key]:.3f}"
+        rows.append(row)
+    write(args.out, "Pair steps and kernel values", rows, raw=best, threads=1, repetitions=repeat * turns)
+
+
+if __name__ == "__main__":
+    main()
