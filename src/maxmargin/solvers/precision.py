@@ -86,7 +86,7 @@ def measured(
             exact, error = exact_entries(problem, u, some, gram, allowed)
             found = np.abs(exact - g[some]) + error
             noise[of] *= _SAFETY * np.max(found / noise[some])
-            noise[some] = np.minimum(noise[some], _SAFETY * found)
+            noise[some] = _SAFETY * found
     return Measurement(None, noise)
 
 
