@@ -78,16 +78,16 @@ FIRST_FIT = """
 
 
 @pytest.mark.timeout(200)
-def test_first_fit_compiles_in_15_s_without_a_cache_and_adds_at_most_1_s_with_one(tmp_path):
+def test_first_fit_compiles_in_20_s_without_a_cache_and_adds_at_most_1_s_with_one(tmp_path):
     def first_and_second(cache):
         return [float(s) for s in run(FIRST_FIT, NUMBA_CACHE_DIR=str(tmp_path / cache)).split()]
 
     first, _ = first_and_second("one")
     assert any(tmp_path.rglob("*.nbc")), "nothing was cached"
     for again in ("two", "three"):
-        if first >= 15:  # the other tests' processes may have had the machine
+        if first >= 20:  # the other tests' processes may have had the machine
             first = min(first, first_and_second(again)[0])
-    assert first < 15
+    assert first < 20
     added = [a - b for a, b in (first_and_second("one") for _ in range(2))]
     assert min(added) < 1, added
 

@@ -317,7 +317,7 @@ def test_long_rows_with_padding_stay_within_the_budget_and_right():
 
 
 def test_panels_count_their_padding_before_they_are_laid_out():
-    kernel = Kernel("rbf", gamma=1.0)
+    kernel = Kernel("rbf", gamma=1e-6)
     wide = sp.random(7, 2**19, 0.2, format="csr", random_state=0)
     assert kernel.lay_out(kernel.prepare(wide, "float32")).panels is None
     assert kernel.lay_out(kernel.prepare(wide[:, :5000], "float32")).panels is not None

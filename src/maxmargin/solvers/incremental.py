@@ -13,8 +13,8 @@ exact steps follow.
 
 **All or nothing.** Margins are exact as far as float64 allows for the sizes of the kernel values
 (`maxmargin.solvers._exactness`). Where that may not be enough, with distant rows, the duality gap is
-computed from fresh sums. If it is too large, or a factor fails, the machine is trained anew; if that does
-not help, the change is refused with an error, and the machine is what it was before.
+computed from fresh sums. If it is too large, or a factor fails, the machine is retrained; if that does not
+help, the change is refused with an error, and the machine is what it was before.
 
 Papers: G. Cauwenberghs, T. Poggio, "Incremental and Decremental Support Vector Machine Learning"; S. V. N.
 Vishwanathan, M. N. Murty, "SSVM: A Simple SVM Algorithm".
@@ -234,12 +234,12 @@ class ExactMachine:
             if len(S):
                 self._load(S)
         except np.linalg.LinAlgError:
-            self.active.size = 0  # the next change begins by training anew
+            self.active.size = 0  # the next change begins by retraining
         self.active.level = level
         self._sound = True
 
     def _settle_for_sure(self) -> None:
-        """Until every margin is right; trained anew if that fails, or is not good enough."""
+        """Until every margin is right; retrained if that fails, or is not good enough."""
         try:
             self._settle()
             if self._exact_enough():
@@ -251,7 +251,7 @@ class ExactMachine:
             raise InexactError
         left = "" if gap.small else f", which leaves a relative gap of {gap.found:.1g}"
         warnings.warn(
-            f"Rows far from the others made the margins inexact: the machine was trained anew{left}. Scale "
+            f"Rows far from the others made the margins inexact: the machine was retrained{left}. Scale "
             "the features, lower C, or leave out rows that are far from all others.",
             ConvergenceWarning,
             stacklevel=6,

@@ -84,7 +84,9 @@ def measured(
             some = np.union1d(first[_spread(len(first), _SAMPLE)], of[_spread(len(of), _SAMPLE // 4)])
             some = np.union1d(some, doubtful)
             exact, error = exact_entries(problem, u, some, gram, allowed)
-            noise[of] *= _SAFETY * np.max((np.abs(exact - g[some]) + error) / noise[some])
+            found = np.abs(exact - g[some]) + error
+            noise[of] *= _SAFETY * np.max(found / noise[some])
+            noise[some] = _SAFETY * found
     return Measurement(None, noise)
 
 

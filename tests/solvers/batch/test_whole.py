@@ -161,14 +161,14 @@ def test_a_solution_is_a_start_from_which_nothing_is_left_to_do():
 
 
 def test_rounding_that_is_too_large_for_the_tolerance_is_noticed():
-    # Far from the origin in one feature, and not centred: float32 exponents are off by 1e-3.
+    # Away from the origin in one feature, and not centred: float32 exponents are off by some 1e-5.
     rng = np.random.default_rng(0)
     X = np.c_[rng.normal(size=(200, 2)), np.zeros((200, 98))]
-    X[:, 50] = np.where(np.arange(200) % 2, 800.0, 800.5)
+    X[:, 50] = np.where(np.arange(200) % 2, 18.0, 18.5)
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    found = solve(dual.c_svc(y, C=10.0), Gram(sp.csr_array(X), gamma=0.5), stop=Stop(1e-4))
+    found = solve(dual.c_svc(y, C=1e4), Gram(sp.csr_array(X), gamma=0.5), stop=Stop(1e-5))
     assert isinstance(found, np.ndarray)
-    model = SVC(C=10.0, gamma=0.5, tol=1e-3).fit(sp.csr_array(X), y)
+    model = SVC(C=1e4, gamma=0.5, tol=1e-5).fit(sp.csr_array(X), y)
     assert model.status_ == "solved"
 
 
