@@ -189,10 +189,12 @@ def _check_values(machine: Any, grid: dict[str, Any]) -> None:
     """Refuse a value that the machine does not take, before anything is trained."""
     from sklearn.base import clone
 
+    from maxmargin._sklearn import validate_parameters
+
     for name, values in grid.items():
         for value in values:
             try:
-                clone(machine).set_params(**{name: value})._validate_params()
+                validate_parameters(clone(machine).set_params(**{name: value}))
             except ValueError as error:
                 raise BadInput(str(error)) from None
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._types import Floats, Index
 from maxmargin.dual.problem import Dual
 
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def hulls(name: str, y: Floats, **parts: Any) -> Dual:

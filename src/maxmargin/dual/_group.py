@@ -7,9 +7,8 @@ the duality gap (see `maxmargin.dual`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from maxmargin._types import Floats
 
 
 def fill_evenly(u: Floats, hi: Floats, total: float) -> Floats:

@@ -6,13 +6,11 @@ from math import fsum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from maxmargin._types import Floats
 from maxmargin.dual._group import best_multiplier, gain, quantile
 from maxmargin.dual._regression import tube_gap
 from maxmargin.dual.description import Description
-
-Floats = NDArray[np.float64]
 
 _EPS = 2.0**-52
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from maxmargin.dual._build import hulls, problem, signs_of, upper
 from maxmargin.dual.problem import Dual
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def c_svc(

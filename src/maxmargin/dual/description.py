@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.lazy import lazy
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
+from maxmargin._types import Floats, Index
 
 # The largest bound that leaves room for sums and products within the range of float64.
 _LARGEST_BOUND = 1e150

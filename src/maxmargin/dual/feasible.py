@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import fsum
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from maxmargin._types import Floats
 from maxmargin.dual._group import fill_evenly, shift_sum
 from maxmargin.dual.description import Description
-
-Floats = NDArray[np.float64]
 
 # Relative error of a sum, and distance from a bound relative to the box, that rounding alone explains.
 _SUM_ERROR, _AT_BOUND = 1e-9, 1e-12

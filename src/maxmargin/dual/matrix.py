@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import check
+from maxmargin._types import Floats, Index
 from maxmargin.dual.description import Description
 
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 _EPS = 2.0**-52
 

@@ -11,11 +11,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from maxmargin._types import Floats, Index
 from maxmargin.estimators.base import BaseSVM, _align
 from maxmargin.solvers.solution import Solution
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class OneMachineSVC(ClassifierMixin, BaseSVM):

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight
+
+from maxmargin._sklearn import check_sample_weight
 
 # Later versions refuse weights that are all zero with a message that is not that of their own SVMs.
 _OPTIONS: dict[str, Any] = (
     {"allow_all_zero_weights": True}
-    if "allow_all_zero_weights" in inspect.signature(_check_sample_weight).parameters
+    if "allow_all_zero_weights" in inspect.signature(check_sample_weight).parameters
     else {}
 )
 # Sums of weights are within the range of float64.
@@ -22,7 +23,7 @@ _LARGEST = 1e150
 def checked_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = False) -> NDArray[np.float64]:
     """One weight per row of X; all of them may be zero."""
     weight = np.asarray(
-        _check_sample_weight(
+        check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=ensure_non_negative, **_OPTIONS
         )
     )

@@ -8,18 +8,14 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
+from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
+from maxmargin._types import Floats
 from maxmargin.estimators._one_machine import OneMachineSVC
-from maxmargin.estimators.base import BaseSVM, with_callbacks
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
+from maxmargin.estimators.base import BaseSVM
 
 
 class AllDistancesSVC(OneMachineSVC):
@@ -126,7 +122,7 @@ class AllDistancesSVC(OneMachineSVC):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AllDistancesSVC:
         """Find the points of the hulls.

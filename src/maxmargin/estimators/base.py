@@ -15,17 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import (
-    _num_samples,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from maxmargin import solvers
 from maxmargin._compiled.limits import Limit, Stopped
 from maxmargin._compiled.threads import Threads, effective_n_jobs
+from maxmargin._sklearn import CallbackSupportMixin, Interval, StrOptions, callbacks_of, num_samples
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators._weights import checked_weights
@@ -38,21 +34,6 @@ from maxmargin.solvers.base import Solver
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.solution import Record, Solution, Status, not_begun
 from maxmargin.solvers.state import Stop
-
-try:  # scikit-learn 1.9 and later
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # pragma: no cover  (depends on the installed version)
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Callbacks came with scikit-learn 1.9."""
-
-    def with_callbacks(method: Any) -> Any:
-        """Nothing to tear down before scikit-learn 1.9."""
-        return method
-
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Samples of a machine up to which kernel values are float64: always, and where float32 could be too rough.
 _SMALL, _STILL_SMALL = 512, 2048
@@ -184,7 +165,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         if self.kernel != "precomputed" and not callable(self.kernel) and disparity(X) is not None:
             warnings.warn(_UNSCALED, UnscaledDataWarning, stacklevel=5)
         self._prepared: dict[str, Any] = {}
-        self.shape_fit_ = X.shape if hasattr(X, "shape") else (_num_samples(X),)
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (num_samples(X),)
         return X, y
 
     @staticmethod
@@ -198,7 +179,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _weights(self, X: Any, sample_weight: Any) -> Floats:
         if callable(self.kernel):
-            X = np.empty((_num_samples(X), 0))
+            X = np.empty((num_samples(X), 0))
         weight = checked_weights(sample_weight, X)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
@@ -275,7 +256,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
             kernel,
             cache_bytes=int(self.cache_size * (1 << 20)),
             dtype=np.float64 if double or small else np.float32,
-            index=None if np.array_equal(order, np.arange(_num_samples(X))) else order,
+            index=None if np.array_equal(order, np.arange(num_samples(X))) else order,
             segments=segments if many else None,
             n_jobs=self.n_jobs,
         )
@@ -347,8 +328,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _callback_context(self, n_machines: int) -> Any:
         """scikit-learn's callbacks: one task per machine, one sub-task per checkpoint."""
-        set_here = getattr(self, "_skl_callbacks", None)
-        if not hasattr(self, "_init_callback_context") or not set_here:
+        if callbacks_of(self) is None:
             return None
         context = self._init_callback_context(max_subtasks=n_machines)
         context.call_on_fit_task_begin(estimator=self)
@@ -459,13 +439,13 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _keep_support(self, X: Any, support: Index) -> None:
         """`support_`, `support_vectors_` as scikit-learn has them."""
-        from sklearn.utils import _safe_indexing
+        from maxmargin._sklearn import safe_indexing
 
         self.support_ = support.astype(np.int32)
         if self.kernel == "precomputed" or callable(self.kernel):
             self.support_vectors_ = np.empty((0, 0))
             if callable(self.kernel):
-                self._fit_support = _safe_indexing(X, support)
+                self._fit_support = safe_indexing(X, support)
         else:
             self.support_vectors_ = _align(X[support])
 

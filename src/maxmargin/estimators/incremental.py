@@ -9,19 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from maxmargin._compiled.threads import Threads
+from maxmargin._sklearn import Interval, StrOptions, fit_context
+from maxmargin._types import Floats, Index
 from maxmargin.estimators._weights import checked_weights
 from maxmargin.kernels.expansion import expand
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.kernels.kernel import NAMES, Kernel
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class IncrementalSVC(ClassifierMixin, BaseEstimator):
@@ -118,7 +116,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
 
     # -- learning and forgetting -----------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> IncrementalSVC:
         """Learn from these rows alone.
 
@@ -137,7 +135,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         """
         return self._learn(X, y, None, sample_weight, first=True, alone=True)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: Any,

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import OutlierMixin, _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
-from maxmargin.estimators.base import BaseSVM, _align, check_finite, with_callbacks
-
-Floats = NDArray[np.float64]
+from maxmargin._sklearn import Interval, fit_context, with_callbacks
+from maxmargin._types import Floats
+from maxmargin.estimators.base import BaseSVM, _align, check_finite
 
 
 class OneClassScores:
@@ -160,7 +159,7 @@ class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Find the region that holds most of the samples.

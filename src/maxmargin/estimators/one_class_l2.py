@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import OutlierMixin, _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.base import OutlierMixin
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
+from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin.dual import Dual, relative_to_value
-from maxmargin.estimators.base import BaseSVM, _align, with_callbacks
+from maxmargin.estimators.base import BaseSVM, _align
 from maxmargin.estimators.one_class import OneClassScores
 from maxmargin.solvers.solution import Solution
 
@@ -128,7 +128,7 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> L2OneClassSVM:
         """Find the region that holds the samples, but for squared slacks.

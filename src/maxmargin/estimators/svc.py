@@ -13,15 +13,23 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d, compute_class_weight
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual, solvers
 from maxmargin._compiled.limits import Limit
+from maxmargin._sklearn import (
+    Hidden,
+    Interval,
+    StrOptions,
+    fit_context,
+    ovr_decision_function,
+    with_callbacks,
+)
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators.base import (
     BaseSVM,
@@ -31,12 +39,8 @@ from maxmargin.estimators.base import (
     box,
     check_finite,
     rescaled,
-    with_callbacks,
 )
 from maxmargin.solvers.solution import Solution, Status
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class BaseSVC(ClassifierMixin, BaseSVM):
@@ -61,7 +65,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
     def _sample_weight_of_class(self, label: Index) -> Floats:
         """What `class_weight` contributes to the weight of each sample."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model.
@@ -291,7 +295,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         if len(self.classes_) == 2:
             return values.ravel()
         if self.decision_function_shape == "ovr":
-            return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
+            return np.asarray(ovr_decision_function(values < 0, -values, len(self.classes_)))
         return values
 
     def predict(self, X: Any) -> NDArray[Any]:

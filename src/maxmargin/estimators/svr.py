@@ -9,20 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from maxmargin import dual, solvers
 from maxmargin._compiled.limits import Limit
+from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
-from maxmargin.estimators.base import BaseSVM, _align, box, check_finite, rescaled, with_callbacks
+from maxmargin.estimators.base import BaseSVM, _align, box, check_finite, rescaled
 from maxmargin.solvers.solution import Solution, Status
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class BaseSVR(RegressorMixin, BaseSVM):
@@ -38,7 +35,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
     def _problem(self, y: Floats, weight: Floats) -> Dual:
         """The dual problem of the samples that count."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model.

@@ -13,11 +13,11 @@ from maxmargin._compiled.lazy import lazy
 from maxmargin._compiled.limits import slices
 from maxmargin._compiled.memory import LINE, recycled
 from maxmargin._compiled.threads import Threads
+from maxmargin._types import Index
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
 
 Array = NDArray[Any]
-Index = NDArray[np.intp]
 
 # Below this many multiplications a second thread costs more than it saves (about half a millisecond of work).
 _WORTH_A_THREAD = 20_000_000

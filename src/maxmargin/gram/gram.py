@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from sklearn.utils import _safe_indexing
 
 from maxmargin._compiled.lazy import lazy
 from maxmargin._compiled.threads import Threads
+from maxmargin._sklearn import safe_indexing
+from maxmargin._types import Index
 from maxmargin.gram.cache import Tally
 from maxmargin.gram.sums import SummedRows
 from maxmargin.kernels._columns import compact
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from maxmargin.gram.view import View
 
 Array = NDArray[Any]
-Index = NDArray[np.intp]
 
 # Kernel values up to which float32 rows have the range for squares and products of them.
 _LARGEST_FLOAT32 = 1e12
@@ -273,7 +273,7 @@ class Gram(SummedRows):
                 out += self.points.X[np.ix_(rows, columns[part])] @ coef[part]
         else:
             vectors = self.kernel.prepare(self.X, np.float64, index=take(columns), like=self.points)
-            samples = self.X[take(rows)] if hasattr(self.X, "dtype") else _safe_indexing(self.X, take(rows))
+            samples = self.X[take(rows)] if hasattr(self.X, "dtype") else safe_indexing(self.X, take(rows))
             ends = np.array([0, len(columns)])
             out = expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]
         return out

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_rows
+from maxmargin._types import Index
 from maxmargin.gram.cache import CachedRows, Tally
 from maxmargin.kernels.panels import Lines
 
 Array = NDArray[Any]
-Index = NDArray[np.intp]
 Runs = list[tuple[int, int, int]]
 
 # Rows of a streamed tile, which is used once and forgotten.

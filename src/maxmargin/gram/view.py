@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._types import Index
+
 Array = NDArray[Any]
-Index = NDArray[np.intp]
 
 
 class View:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_outlier_detector
 
+from maxmargin._types import Floats
 from maxmargin.inspection._fitted import machine_of
-
-Floats = NDArray[np.float64]
 
 
 def places_of(column: Floats, n: int, eps: float) -> Floats:

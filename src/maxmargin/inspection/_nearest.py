@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
 from maxmargin import dual, solvers
+from maxmargin._types import Floats
 from maxmargin.dual import Dual
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
 from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.state import Stop
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

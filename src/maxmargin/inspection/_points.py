@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from maxmargin._types import Floats, Index
 from maxmargin.inspection._fitted import at_bound, machine_of
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def columns_of(X: Any, n_columns: int, fitted: Any) -> tuple[Floats, tuple[str, ...]]:

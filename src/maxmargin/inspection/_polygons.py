@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from maxmargin._types import Floats
 
 # Samples up to which every corner of a reduced hull is found; then so many directions are looked into.
 _EXACT, _DIRECTIONS = 60, 2000

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_consistent_length
 
+from maxmargin._types import Floats, Index
 from maxmargin.inspection._answers import labels_of, places_of, response_of
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.inspection._points import columns_of, like, support_of
@@ -22,9 +23,6 @@ from maxmargin.inspection._style import (
     new_axes,
     pyplot,
 )
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 _KINDS = ("classes", "margin", "one-class", "tube")
 

@@ -6,14 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from maxmargin._types import Floats
 from maxmargin.inspection._nearest import geometry_of, iterates, machine_and_mu, offset_of
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
 from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS, class_name, look, pyplot
 from maxmargin.solvers.base import Solver
-
-Floats = NDArray[np.float64]
 
 
 class HullDisplay:

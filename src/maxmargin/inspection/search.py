@@ -7,12 +7,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
+from maxmargin._types import Floats
 from maxmargin.inspection._style import new_axes, pyplot
 
-Floats = NDArray[np.float64]
 Cell = tuple[int, int]  # place along x, place along y
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from maxmargin._types import Floats
 from maxmargin.dual import relative_to_value
 from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
@@ -15,8 +16,6 @@ from maxmargin.estimators.svc import SVC
 from maxmargin.inspection._fitted import machine_of, refitted
 from maxmargin.inspection._style import LINES, MARKERS, look, new_axes, pyplot
 from maxmargin.solvers.solution import Record, Solution
-
-Floats = NDArray[np.float64]
 
 _X = {
     "iterations": ("n_iter", "iterations"),

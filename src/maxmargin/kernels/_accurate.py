@@ -11,14 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats, Index
 from maxmargin.kernels.layout import canonical_csr
 from maxmargin.kernels.panels import Lines
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 _LINEAR, _POLY, _SIGMOID, _RBF, _LAPLACIAN = range(5)
 _KINDS = {"linear": _LINEAR, "poly": _POLY, "sigmoid": _SIGMOID, "rbf": _RBF, "laplacian": _LAPLACIAN}

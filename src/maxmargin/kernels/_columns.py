@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-Index = NDArray[np.intp]
+from maxmargin._types import Index
 
 # Columns up to which memory does not matter: a panel of 16 float64 values each takes 2 MB.
 _FEW = 1 << 14

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from maxmargin._compiled.limits import check
 from maxmargin._compiled.threads import Threads
+from maxmargin._sklearn import num_samples, safe_indexing
+from maxmargin._types import Floats
 from maxmargin.kernels._columns import occurring, renumbered
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
-
-Floats = NDArray[np.float64]
 
 # A tile of kernel values: 256 samples by 2,048 support vectors.
 _ROWS, _COLUMNS = 256, 2048
@@ -55,7 +53,7 @@ def expand(
     -------
     ndarray of shape (n_classes, n_samples, n_rows)
     """
-    n = _num_samples(X)
+    n = num_samples(X)
     out = np.zeros((len(classes) - 1, n, len(coef)))
     dtype = np.dtype(np.float64) if callable(kernel.name) else vectors.X.dtype
     weights = coef.T.astype(dtype, copy=False)
@@ -65,7 +63,7 @@ def expand(
         if start:
             check()
         stop = min(n, start + _ROWS)
-        part = X[start:stop] if hasattr(X, "dtype") else _safe_indexing(X, slice(start, stop))
+        part = X[start:stop] if hasattr(X, "dtype") else safe_indexing(X, slice(start, stop))
         A = kernel.prepare(part, dtype, like=vectors)
         rows = np.arange(stop - start)
         # Few samples: one tile for all classes, so that a single sample does not pay for many calls.

@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from maxmargin._compiled.limits import check, slices
+from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin.kernels.centre import column_means, robust_centre
 from maxmargin.kernels.layout import laid_out, prefers_sparse, squared_norms, without
 from maxmargin.kernels.points import Distant, Points, numbered
@@ -102,8 +101,8 @@ class Kernel:
     ) -> Points:
         """Make the rows `index` of `X` ready for this kernel, laid out and centred as `like`."""
         if callable(self.name):
-            X = X if index is None else _safe_indexing(X, index)
-            return Points(X, _num_samples(X))
+            X = X if index is None else safe_indexing(X, index)
+            return Points(X, num_samples(X))
         dtype = np.dtype(dtype)
         if self.name == "precomputed":
             K = np.asarray(X, dtype=dtype, order="C")  # compiled loops read it row by row

@@ -7,8 +7,8 @@ from typing import Any
 
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
+from maxmargin._sklearn import safe_indexing
 from maxmargin.kernels._columns import occurring, renumbered
 
 Array = NDArray[Any]
@@ -41,7 +41,7 @@ class Points:
 
     def take(self, index: Array) -> Points:
         """The points with the given indices."""
-        X = _safe_indexing(self.X, index) if not hasattr(self.X, "dtype") else self.X[index]
+        X = safe_indexing(self.X, index) if not hasattr(self.X, "dtype") else self.X[index]
         norm = None if self.norm is None else self.norm[index]
         distant = None if self.distant is None else self.distant.take(index)
         return Points(X, len(index), norm, self.centre, distant=distant, columns=self.columns)

@@ -18,16 +18,19 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context, get_config
 from sklearn.base import clone
-from sklearn.metrics._scorer import _MultimetricScorer
-from sklearn.model_selection._validation import _fit_and_score
-from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import check_classification_targets
 
+from maxmargin._sklearn import (
+    MultimetricScorer,
+    fit_and_score,
+    safe_indexing,
+    safe_split,
+    validate_parameters,
+)
+from maxmargin._types import Floats, Index
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.svr import SVR, _targets
 from maxmargin.model_selection.folds import Fold, Folds, kind_of, split_parameters, split_pipeline
@@ -39,8 +42,6 @@ from maxmargin.model_selection.scoring import (
     share,
 )
 
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 Result = dict[str, Any]
 _TROUBLE = (ArithmeticError, AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError)
 # Largest tolerance at which float32 matrices are not good enough.
@@ -117,7 +118,7 @@ def _run_chain(X: Any, y: Any, task: Task, chain: Chain) -> list[list[Result]]:
 def _usual(X: Any, y: Any, task: Task, fold: int, node: int) -> Result:
     """Train and score one node in scikit-learn's own way."""
     train, test = task.splits[fold]
-    result: Result = _fit_and_score(
+    result: Result = fit_and_score(
         clone(task.estimator), X, y, scorer=task.scorers, train=train, test=test, verbose=0,
         parameters=task.candidates[node], fit_params=task.fit_params, score_params=task.score_params,
         return_train_score=task.return_train_score, return_parameters=False, return_n_test_samples=True,
@@ -164,7 +165,7 @@ class _Nodes:
                 setattr(estimator, name, value)
             self.estimators[node] = estimator
         self.first = self.estimators[chain.nodes[0]]
-        self.first._validate_params()
+        validate_parameters(self.first)
         kinds = {kind_of(estimator) for estimator in self.estimators.values()}
         if len(kinds) > 1:
             raise NotImplementedError("a path between kernels that read X in different ways")
@@ -209,8 +210,8 @@ class _Run:
         self.split, self.prefix = task.splits[fold], nodes.prefix
         self.weight = self._training_weights()
         self._parts: tuple[Any, Any, Any] | None = None
-        self.labels = None if y is None else np.asarray(_safe_indexing(y, self.split[0]))
-        self.test_labels = None if y is None else np.asarray(_safe_indexing(y, self.split[1]))
+        self.labels = None if y is None else np.asarray(safe_indexing(y, self.split[0]))
+        self.test_labels = None if y is None else np.asarray(safe_indexing(y, self.split[1]))
         least = _FINE
         if nodes.regression:
             least = max(least, _FINE_FOR_TARGETS * float(np.max(np.abs(_targets(self.labels)), initial=0.0)))
@@ -312,7 +313,7 @@ class _Run:
         for node, parent in zip(self.chain.nodes, self.chain.parents, strict=True):
             began = time.perf_counter()
             fresh = clone(self.nodes.estimators[node])
-            fresh._validate_params()
+            validate_parameters(fresh)
             model = fresh
             warm = parent in models
             if warm:
@@ -383,7 +384,7 @@ class _Run:
             arguments = (data[k],) if truth[k] is None else (data[k], truth[k])
             scores = self.task.scorers(model, *arguments, **self._score_params(k))
             if isinstance(scores, dict):
-                if isinstance(self.task.scorers, _MultimetricScorer):
+                if isinstance(self.task.scorers, MultimetricScorer):
                     failed = [v for v in scores.values() if isinstance(v, str)]
                     if failed:
                         raise ValueError(failed[0])
@@ -398,12 +399,12 @@ class _Run:
         """Held-out and training rows as a scorer gets them."""
         train, test = self.split
         whole = (self.task.estimator, self.X, None)
-        return [_safe_split(*whole, test, train)[0], _safe_split(*whole, train)[0]]
+        return [safe_split(*whole, test, train)[0], safe_split(*whole, train)[0]]
 
     def _score_params(self, k: int) -> dict[str, Any]:
         rows = self.split[1 - k]
         return {
-            name: _safe_indexing(value, rows) if hasattr(value, "__len__") else value
+            name: safe_indexing(value, rows) if hasattr(value, "__len__") else value
             for name, value in self.task.score_params.items()
             if value is not None
         }

@@ -11,16 +11,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_array
+from sklearn.utils.validation import check_array
 
+from maxmargin._sklearn import num_samples, safe_indexing
+from maxmargin._types import Index
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.shared import SharedKernels
-
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,11 @@ class Fold:
         """Training and held-out rows as `fit` and `predict` get them; of a matrix also their columns."""
         if pairwise:
             return self.X[np.ix_(self.train, self.train)], self.X[np.ix_(self.test, self.train)]
-        return _safe_indexing(self.X, self.train), _safe_indexing(self.X, self.test)
+        return safe_indexing(self.X, self.train), safe_indexing(self.X, self.test)
 
     def _training_rows(self, estimator: Any) -> Any:
         needs_data = estimator.kernel != "precomputed" and estimator.gamma == "scale"
-        return _safe_indexing(self.X, self.train) if needs_data else self.X
+        return safe_indexing(self.X, self.train) if needs_data else self.X
 
 
 def split_pipeline(estimator: Any) -> tuple[Any, Any, str]:
@@ -118,7 +116,7 @@ class Folds:
 
     def _with_kernels(self, X: Any, dtype: Any) -> tuple[Any, SharedKernels | None]:
         # The distances and the kernels of two widths.
-        size = 3 * np.dtype(dtype).itemsize * _num_samples(X) ** 2
+        size = 3 * np.dtype(dtype).itemsize * num_samples(X) ** 2
         return X, SharedKernels(X, dtype) if size <= self.memory else None
 
 
@@ -143,10 +141,10 @@ def _prepared(X: Any, y: Any, split: tuple[Index, Index], before: Any, kind: str
     if kind == "given":
         rows = np.concatenate(split)
         return _checked(X, kind)[np.ix_(rows, rows)]
-    train, test = (_safe_indexing(X, rows) for rows in split)
+    train, test = (safe_indexing(X, rows) for rows in split)
     if before is not None:
         fitted = clone(before)
-        train = fitted.fit_transform(train, None if y is None else _safe_indexing(y, split[0]))
+        train = fitted.fit_transform(train, None if y is None else safe_indexing(y, split[0]))
         test = fitted.transform(test)
     train, test = (_checked(part, kind) for part in (train, test))
     if kind == "function":

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
-from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.utils import get_tags
+
+from maxmargin._sklearn import MultimetricScorer
 
 _METHODS = ("predict", "decision_function", "score_samples")
 
@@ -85,7 +86,7 @@ def check_scorers(scorers: Any, scoring: Any, estimator: Any, candidates: Sequen
 
     Functions that are no scorers of scikit-learn do not say what they need.
     """
-    several = isinstance(scorers, _MultimetricScorer)
+    several = isinstance(scorers, MultimetricScorer)
     for name, scorer in scorers._scorers.items() if several else [(scoring, scorers)]:
         wanted = getattr(scorer, "_response_method", None)
         methods = (wanted,) if isinstance(wanted, str) else tuple(wanted or ())

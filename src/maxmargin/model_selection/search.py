@@ -8,20 +8,26 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.stats import rankdata
-from sklearn.base import _fit_context, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
-from sklearn.model_selection._validation import _insert_error_scores, _warn_or_raise_about_fit_failures
-from sklearn.utils._param_validation import Interval, Real
-from sklearn.utils.validation import _check_method_params, indexable
+from sklearn.utils.validation import indexable
 from threadpoolctl import threadpool_limits
 
+from maxmargin._sklearn import (
+    Interval,
+    MultimetricScorer,
+    check_method_params,
+    fit_context,
+    insert_error_scores,
+    warn_or_raise_about_fit_failures,
+)
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.model_selection.chains import Chain, Result, Task, forget, run_chain
@@ -134,7 +140,7 @@ class SVMSearchCV(GridSearchCV):
         self.checkpoint = checkpoint
         self.progress = progress
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> SVMSearchCV:
         """Train and score every node on every fold; refit the best on all rows.
 
@@ -155,7 +161,7 @@ class SVMSearchCV(GridSearchCV):
         _check_estimator(self.estimator)
         scorers, refit_metric = self._get_scorers()
         X, y = indexable(X, y)
-        params = _check_method_params(X, params=params)
+        params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.n_splits_ = cv.get_n_splits(X, y, **routed.splitter.split)
@@ -191,9 +197,9 @@ class SVMSearchCV(GridSearchCV):
         finally:
             forget(task.token)
         out = self._in_order(found, len(candidates), scorers)
-        _warn_or_raise_about_fit_failures(out, self.error_score)
+        warn_or_raise_about_fit_failures(out, self.error_score)
         if callable(self.scoring):
-            _insert_error_scores(out, self.error_score)
+            insert_error_scores(out, self.error_score)
         results = self._format_results(candidates, len(splits), out, {})
         if self.interrupted_:
             _mean_of_what_is_there(results)
@@ -308,7 +314,7 @@ class SVMSearchCV(GridSearchCV):
             self.refit_time_ = time.time() - began
             if hasattr(self.best_estimator_, "feature_names_in_"):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_
-        self.scorer_ = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
+        self.scorer_ = scorers._scorers if isinstance(scorers, MultimetricScorer) else scorers
         self.cv_results_ = results
 
 

@@ -19,12 +19,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin._files import writing
+from maxmargin._types import Floats, Index
 from maxmargin.persistence.files import File
 from maxmargin.persistence.libsvm_text import KERNELS, Text, parse
 from maxmargin.persistence.store import check_storable, chosen
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # svm_type of LIBSVM -> class; the first of a kind is the one that a file becomes.
 PAIRS = {"c_svc": ("SVC", "IncrementalSVC"), "nu_svc": ("NuSVC",)}

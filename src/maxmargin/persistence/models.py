@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from maxmargin._sklearn import output_of, validate_parameters
 from maxmargin.persistence.machines import LARGEST, MACHINES
 from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.schema import Entry, NumberField, Sizes, Stored
@@ -35,7 +36,7 @@ def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
     """The header of one estimator; its arrays are added to `arrays` under names with the prefix."""
     name = type(estimator).__name__
     entry = ENTRIES[name]
-    estimator._validate_params()  # may have been set after the fit; `restore` would refuse them
+    validate_parameters(estimator)  # may have been set after the fit; `restore` would refuse them
     given = entry.begin(estimator)
     values: dict[str, Any] = {}
     own: Stored = {}
@@ -54,7 +55,7 @@ def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
         record["labels"] = encode_labels(getattr(estimator, entry.labels))
     if hasattr(estimator, "feature_names_in_"):
         record["feature_names"] = [str(v) for v in estimator.feature_names_in_]
-    output = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    output = output_of(estimator)
     if output is not None:
         record["output"] = output
     arrays.update({prefix + key: value for key, value in own.items()})
@@ -109,5 +110,5 @@ def _with_parameters(name: str, stored: Any) -> Any:
     if any(isinstance(value, float) and value != value for value in parameters.values()):
         raise Refused("a parameter that is NaN")
     estimator.set_params(**parameters)
-    estimator._validate_params()
+    validate_parameters(estimator)
     return estimator

@@ -17,13 +17,12 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from maxmargin._files import writing
+from maxmargin._types import Floats
 from maxmargin.persistence.files import File
 from maxmargin.persistence.machines import MACHINES
 from maxmargin.persistence.onnx_graph import Graph
 from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.store import check_storable, chosen
-
-Floats = NDArray[np.float64]
 
 
 def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.float32) -> Any:

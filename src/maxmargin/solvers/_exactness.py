@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from maxmargin._types import Floats
 
 # Relative gaps up to which a machine counts as exact, and from which on it is of no use.
 _SMALL, _LARGE = 1e-6, 1e-3

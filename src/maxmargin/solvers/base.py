@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._compiled.limits import Limit, Stopped, under
+from maxmargin._types import Floats
 from maxmargin.dual import Dual, widest
 from maxmargin.solvers.finalise import finalised
 from maxmargin.solvers.interrupt import watch_interrupt
@@ -23,8 +24,6 @@ from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.registry import accepting
 from maxmargin.solvers.solution import Callback, Record, Solution, Status, Trace, ended, not_begun
 from maxmargin.solvers.state import State, Stop
-
-Floats = NDArray[np.float64]
 
 # Advances without an iteration after which nothing is expected to come of another.
 _IDLE = 100

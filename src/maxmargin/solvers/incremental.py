@@ -53,6 +53,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import dual
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.threads import Threads
+from maxmargin._types import Floats, Index
 from maxmargin.gram.gram import Gram
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers._exactness import Gap, InexactError, relative_gap, sizes
@@ -60,9 +61,6 @@ from maxmargin.solvers.batch.batch import Batch
 from maxmargin.solvers.papers._active_set import ENDLESS, ActiveSet
 from maxmargin.solvers.solution import Solution, Status
 from maxmargin.solvers.state import Stop
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Violation of a margin that counts as none, and its part that grows with the terms of the margin.
 _TOL, _ROUNDING = 1e-10, 1e-14

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import slices
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.solvers.state import State
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Entries of the gradient that are recomputed to measure its error where all would be too many, and the factor
 # for entries that are not in the sample.

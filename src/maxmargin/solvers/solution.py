@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import Limit
+from maxmargin._types import Floats
 from maxmargin.dual import relative_to_value
-
-Floats = NDArray[np.float64]
 
 
 class Status(enum.StrEnum):

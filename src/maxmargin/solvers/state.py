@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from maxmargin._types import Floats
 from maxmargin.dual import Dual
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from maxmargin._types import Floats, Index
 from maxmargin.model_selection.path.forest import Path, checked_costs
 from maxmargin.model_selection.path.grid import Grid
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 S = TypeVar("S")
 
 
@@ -111,14 +110,14 @@ def arborescence(costs: sp.sparray, cold: ArrayLike, cold_starts: str = "few") -
     return Path(parents)
 
 
-def _edmonds(n: int, tails: Ints, heads: Ints, costs: Floats, root: int) -> Ints:
+def _edmonds(n: int, tails: Index, heads: Index, costs: Floats, root: int) -> Index:
     """The places of the edges of the cheapest arborescence from `root`, which must reach every node.
 
     Of the cheapest edges into each node those that form cycles are contracted, until there are none; what an
     edge into a cycle costs is then what it costs more than the edge that it replaces.
     """
     origin = np.arange(len(heads))
-    levels: list[tuple[Ints, Ints, Ints, Ints]] = []
+    levels: list[tuple[Index, Index, Index, Index]] = []
     while True:
         # The cheapest edge into each node; the first of several.
         usable = np.flatnonzero((heads != root) & (tails != heads))

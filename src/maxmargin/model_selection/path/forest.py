@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from maxmargin._types import Floats, Index
+
 S = TypeVar("S")
 
 
@@ -60,19 +60,19 @@ class Path:
     """
 
     def __init__(self, parents: ArrayLike) -> None:
-        self.parents: Ints = np.array(parents, dtype=np.intp).reshape(-1)
+        self.parents: Index = np.array(parents, dtype=np.intp).reshape(-1)
         n = len(self.parents)
         if not np.array_equal(self.parents, np.asarray(parents).reshape(-1)):
             raise ValueError("parents must be whole numbers.")
         if ((self.parents < -1) | (self.parents >= n)).any():
             raise ValueError(f"Parents must be -1 or one of the {n} nodes.")
         self.parents.flags.writeable = False
-        self.roots: Ints = np.flatnonzero(self.parents == -1)
+        self.roots: Index = np.flatnonzero(self.parents == -1)
         self._children: list[list[int]] = [[] for _ in range(n)]
         for node, parent in enumerate(self.parents.tolist()):
             if parent >= 0:
                 self._children[parent].append(node)
-        self.order: Ints = self._depth_first()
+        self.order: Index = self._depth_first()
         if len(self.order) < n:
             raise ValueError("These parents lead round in a circle.")
 
@@ -236,7 +236,7 @@ class Path:
             depth[k] = 0 if chain.start < 0 else depth[int(head[chain.start])] + 1
         return [chains[k] for k in sorted(chains, key=lambda k: (depth[k], -chains[k].cost, k))]
 
-    def _depth_first(self) -> Ints:
+    def _depth_first(self) -> Index:
         # Level by level for the sizes of the branches, as a recursion could be thousands of nodes deep.
         levels: list[int] = []
         level = self.roots.tolist()

@@ -8,11 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 
 class Grid:

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from maxmargin.model_selection.path.forest import Path
 from maxmargin.model_selection.path.grid import Grid
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 
 def heuristic(grid: Grid, spine: str, direction: str | Mapping[str, str] = "down") -> Path:

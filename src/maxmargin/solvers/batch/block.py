@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.memory import aligned
+from maxmargin._types import Index
 from maxmargin.dual import Dual
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 from maxmargin.kernels.panels import Lines, Panels
-
-Index = NDArray[np.intp]
 
 
 class Rows(NamedTuple):

@@ -22,12 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.sums import gather
+from maxmargin._types import Floats, Index
 from maxmargin.dual._group import shift_sum
 from maxmargin.solvers import _cholesky as cholesky
 from maxmargin.solvers.state import State
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Fewer free variables than this are no matter for matrices; more take too long, or a larger matrix.
 _FEWEST, _MOST, _LARGEST_MATRIX = 16, 8192, 1 << 28

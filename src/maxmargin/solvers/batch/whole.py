@@ -25,6 +25,7 @@ from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.limits import Stopped, call, current
 from maxmargin._compiled.memory import aligned, recycled
 from maxmargin._compiled.sums import add_tile
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.dual._extremes import extremes_of
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
@@ -33,9 +34,6 @@ from maxmargin.kernels.rounding import Rounding, sum_of
 from maxmargin.solvers.precision import FINER, ROUGH
 from maxmargin.solvers.solution import Record, Solution, Status, ended
 from maxmargin.solvers.state import Stop
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Values of the laid-out data, and variables of a machine, up to which this way is taken.
 _LARGEST_DATA, _LARGEST = 1 << 23, 4096

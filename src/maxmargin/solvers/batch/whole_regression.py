@@ -15,16 +15,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.solvers.batch.whole import SmallMachines
 from maxmargin.solvers.precision import measured
 from maxmargin.solvers.solution import Record, Solution, Status
 from maxmargin.solvers.state import Stop
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Rows up to which the whole matrix is computed, and multiplications that it may cost (some 20 ms).
 _LARGEST, _WORTH = 2048, 400_000_000

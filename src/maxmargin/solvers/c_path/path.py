@@ -38,6 +38,7 @@ from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.limits import call, current
 from maxmargin._compiled.sums import add_rows
+from maxmargin._types import Floats
 from maxmargin.solvers.c_path.newton import newton
 from maxmargin.solvers.c_path.state import (
     AT_BOUND,
@@ -49,8 +50,6 @@ from maxmargin.solvers.c_path.state import (
     survey,
 )
 from maxmargin.solvers.c_path.steps import gather, pair_steps, select
-
-Floats = NDArray[np.float64]
 
 # Largest block that pair steps gather.
 _BLOCK = 2048

@@ -25,14 +25,11 @@ Unlearning a variable is the same with c leaving S and moving to zero.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats, Index
 from maxmargin.solvers.papers import _factor as factor
 from maxmargin.solvers.papers._factor import TINY, append, backward, delete, forward
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # How a variable's way ends: in S, at a bound or at its goal, without members that could follow, never.
 JOINED, STOPPED, ALONE, ENDLESS = range(4)

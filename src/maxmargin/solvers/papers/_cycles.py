@@ -36,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats
 
-Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _NOW, _BEGIN, _WAIT = range(3)

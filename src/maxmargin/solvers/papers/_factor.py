@@ -19,12 +19,10 @@ It is stored by rows, packed: |S|(|S| + 1)/2 values in float64.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import REORDER, compiled
+from maxmargin._types import Floats
 from maxmargin.solvers import _cholesky as cholesky
-
-Floats = NDArray[np.float64]
 
 # A pivot smaller than this, relative to the diagonal, is taken for zero.
 TINY = 1e-13

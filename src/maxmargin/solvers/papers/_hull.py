@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.intrinsics import fmax, fmin
 from maxmargin._compiled.jit import IN_ORDER, REORDER, compiled
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual, widest
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers._fetch import CALLS, ITERATIONS, NEEDED, STUCK, check_room, least_curvature, run
 from maxmargin.solvers.state import State
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 __all__ = [
     "BAR", "CALLS", "ITERATIONS", "NEEDED", "STUCK", "Extremes", "HullSolver", "Hulls", "add_vertices",

@@ -20,7 +20,6 @@ single samples make no headway (large C, wide kernels), conjugate projection tak
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.intrinsics import fmax, fmin, raised
 from maxmargin._compiled.jit import IN_ORDER, compiled
@@ -29,8 +28,6 @@ from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers.rosen import Rosen
 from maxmargin.solvers.state import State
-
-Floats = NDArray[np.float64]
 
 # Samples of a working set, steps per sample of it, and the share of the violation at which it is left.
 _SIZE, _STEPS, _ENOUGH = 256, 20, 0.6

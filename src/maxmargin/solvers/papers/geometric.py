@@ -15,15 +15,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import current
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers._active_set import ENDLESS, ActiveSet
 from maxmargin.solvers.state import State
-
-Floats = NDArray[np.float64]
 
 # Steps between two looks at the clock.
 _SLICE = 64

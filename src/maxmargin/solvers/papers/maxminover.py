@@ -44,9 +44,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats
 from maxmargin.dual import Dual
 from maxmargin.solvers.papers._hull import (
     BAR,
@@ -61,8 +62,6 @@ from maxmargin.solvers.papers._hull import (
     select,
 )
 from maxmargin.solvers.state import State
-
-Floats = NDArray[np.float64]
 
 # What `counter_steps` keeps between calls: the sum of the counters of each hull, steps since the margins were
 # last recomputed, whether that was put off.

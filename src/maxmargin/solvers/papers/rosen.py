@@ -35,12 +35,10 @@ from numpy.typing import NDArray
 from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.limits import call, current
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual, widest
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.state import State
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Variables of a block at most; steps between two looks at the clock; variables released at first.
 _MOST, _STEPS, _FIRST = 2048, 20_000, 1024

@@ -25,19 +25,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.limits import current, slices
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.batch import Batch
 from maxmargin.solvers.batch.newton import BlockStep
 from maxmargin.solvers.papers._active_set import ALONE, ENDLESS, ActiveSet
 from maxmargin.solvers.state import State
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Violators learnt between two products that bring all gradients up to date.
 _SLICE = 256
