@@ -13,7 +13,7 @@ from maxmargin.dual.problem import Dual
 from maxmargin.solvers import Solver, State
 
 
-class WorstPair(Solver):
+class WorstPair(Solver[None]):
     """Moves the most violating pair."""
 
     name = "worst-pair"
@@ -22,7 +22,7 @@ class WorstPair(Solver):
     def accepts(self, problem: Dual) -> bool:
         return problem.n_groups == 1
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: State, work: None) -> None:
         problem, u, g = state.problem, state.u, state.g
         for _ in range(min(state.left, 1000)):
             # The gradient falls where u may rise, and rises where it may fall.

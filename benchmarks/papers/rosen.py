@@ -30,6 +30,7 @@ from datasets import MissingData, partitions
 from maxmargin import dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Rosen, Solver, State, Stop
+from maxmargin.solvers.papers.rosen import Faces
 from report import write
 
 # Data set, C, sigma of exp(-||x - x'||^2 / sigma); the paper's SVs and iterations of SMO and Rosen at 1e-3,
@@ -59,9 +60,9 @@ class Counted(Rosen):
     faces: int = 0
     hits: int = 0
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: State, work: Faces) -> None:
         before = int(np.count_nonzero((state.u > state.problem.lo) & (state.u < state.problem.hi)))
-        super().advance(state)
+        super().advance(state, work)
         self.faces += 1
         after = int(np.count_nonzero((state.u > state.problem.lo) & (state.u < state.problem.hi)))
         self.hits += max(0, before + 1 - after)

@@ -30,7 +30,7 @@ class PairSteps(Solver):
 
     name = "pair-steps"
 
-    def advance(self, state):
+    def advance(self, state, work):
         p, u, g = state.problem, state.u, state.g
         k = int(np.argmax(state.most - state.least))
         mine = p.group == k
@@ -56,7 +56,7 @@ class DoesNothing(Solver):
     def begin(self, state):
         self.begun.append(state.gram.dtype)
 
-    def advance(self, state):
+    def advance(self, state, work):
         state.n_iter += 1
         state.stuck = True
 
@@ -685,7 +685,7 @@ class Idle(Solver):
     def accepts(self, problem):
         return True
 
-    def advance(self, state):
+    def advance(self, state, work):
         pass
 
 

@@ -207,6 +207,11 @@ class Gram(SummedRows):
             return View(self, index)
         return self._relative(self.dtype, index, cache_bytes)
 
+    @property
+    def can_part(self) -> bool:
+        """Whether `part` is worth while: not for a matrix that is read where it lies."""
+        return self.kernel.name != "precomputed"
+
     def part(self, index: Index) -> Gram:
         """Rows and columns `index` with a cache of their own, in what this one's budget leaves free.
 

@@ -23,6 +23,9 @@ class View:
         self.cost = base.cost
         self.n_evals = self.n_calls = 0
 
+    #: A view shares the rows of the whole matrix, which fits the cache: see `Gram.can_part`.
+    can_part = False
+
     @property
     def table(self) -> Array:
         """Cached rows, all columns: row i is ``table[slot[i], columns]``."""

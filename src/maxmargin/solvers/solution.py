@@ -1,4 +1,4 @@
-"""What a run ends with: a point, its certificate, a status, and records of how it went."""
+"""The result of a run: a point, its certificate, a status, and records of its course."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from maxmargin._compiled.limits import Limit
 from maxmargin._types import Floats
-from maxmargin.dual import relative_to_value
+from maxmargin.dual import Dual, relative_to_value
 
 
 class Status(enum.StrEnum):
@@ -69,6 +69,9 @@ class Solution:
         Bounds of the errors of the entries of `gradient`.
     details : dict
         Counts that only this solver has.
+    engine : str
+        How it was computed: "loop" (checkpoints and steps), "whole" (one compiled call, see
+        `maxmargin.solvers.batch.whole`), "path" (one compiled call of the C path's engine) or "none".
     """
 
     u: Floats
@@ -85,6 +88,43 @@ class Solution:
     gradient: Floats = field(repr=False)
     noise: float | Floats = field(default=0.0, repr=False)
     details: dict[str, float] = field(default_factory=dict, repr=False)
+    engine: str = field(default="loop", repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        problem: Dual,
+        u: Floats,
+        g: Floats,
+        noise: float | Floats,
+        status: Status,
+        *,
+        engine: str,
+        trace: tuple[Record, ...],
+        n_iter: int,
+        n_kernel_calls: int,
+        n_kernel_evals: int,
+        seconds: float,
+        details: dict[str, float] | None = None,
+    ) -> Solution:
+        """The solution with the certificate of `problem` for u and its gradient g, right up to `noise`."""
+        return cls(
+            u=u,
+            offset=problem.offset(u, g),
+            status=status,
+            gap=float(problem.gap(u, g, noise)),
+            violation=problem.violation(u, g, noise),
+            objective=problem.objective(u, g),
+            n_iter=n_iter,
+            n_kernel_calls=n_kernel_calls,
+            n_kernel_evals=n_kernel_evals,
+            seconds=seconds,
+            trace=trace,
+            gradient=g,
+            noise=noise,
+            details=details or {},
+            engine=engine,
+        )
 
     @property
     def relative_gap(self) -> float:
@@ -118,6 +158,7 @@ def not_begun(u: Floats, g: Floats, limit: Limit, n_groups: int = 0) -> Solution
         seconds=0.0,
         trace=(),
         gradient=g,
+        engine="none",
     )
 
 

@@ -1,4 +1,4 @@
-"""When a solver stops, and what it works on between two checkpoints."""
+"""When a solver stops, and the variables it works on between two checkpoints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin._types import Floats
 from maxmargin.dual import Dual
@@ -64,33 +65,34 @@ class Anchor:
 
 @dataclass
 class State:
-    """What a solver works on between checkpoints.
-
-    `u` is feasible at every moment (compiled loops change pairs as a whole), `g` its gradient at
-    checkpoints; `least` and `most` are the groups' extremes there (see `Dual.extremes`). `noise`
-    bounds the errors of the entries of `g` as far as they were measured, `tol` is the tolerance pursued at
-    present (see `Precision`),
-    `target` the violation to reach for it in the problem's own scaling, `left` what remains of the budget of
-    iterations. A solver keeps what else it needs in `memory` and sets `stuck` when it cannot improve u in the
-    precision of its rows. While `anchor` is set,
-    `g` holds for some of the variables only, among them all that have moved since then; the others sit at a
-    bound, with a gradient that keeps them there.
-    """
+    """What the loop and every solver share during a run; see `Solver` for who sets what."""
 
     problem: Dual
+    #: Kernel rows; the loop may replace them by float64 ones.
     gram: Any
+    #: The variables, feasible at every moment (compiled loops change pairs as a whole).
     u: Floats
+    #: The gradient at u; between checkpoints a solver may be ahead of it.
     g: Floats
     stop: Stop
+    #: The warm start as it was given.
+    warm: ArrayLike | None = None
     n_iter: int = 0
+    #: Bounds of the errors of the entries of g, as far as they were measured.
     noise: float | Floats = 0.0
+    #: The tolerance pursued at present, see `Precision`.
     tol: float = 0.0
+    #: The violation to reach for it, in the problem's own scaling.
     target: float = 0.0
+    #: Iterations that remain of the budget.
     left: int = 0
+    #: Extremes of the groups at the last checkpoint, see `Dual.extremes`.
     least: Floats = field(default_factory=lambda: np.empty(0))
     most: Floats = field(default_factory=lambda: np.empty(0))
+    #: Set by a solver that cannot improve u in the precision of its rows.
     stuck: bool = False
-    memory: dict[str, Any] = field(default_factory=dict)
+    #: While it is set, g holds for the active variables only, among them all that have moved since then; the
+    #: others are at a bound, with a gradient that keeps them there.
     anchor: Anchor | None = None
 
     def __post_init__(self) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from maxmargin import solvers
+from maxmargin._types import Floats
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.solution import Floats
 from maxmargin.solvers.state import State
 
 
-class Watched(Solver):
+class Watched(Solver[Any]):
     """Another solver, with checkpoints that are evenly spaced in the logarithm of iterations.
 
     A solver looks up from its work only so often that it costs nothing: a short run may have one or two
@@ -42,7 +42,7 @@ class Watched(Solver):
     name = "watched"
     about = "another solver, with records that are evenly spaced in the logarithm of iterations"
 
-    def __init__(self, solver: str | Solver, pace: float = 0.2) -> None:
+    def __init__(self, solver: str | Solver[Any], pace: float = 0.2) -> None:
         if not pace > 0:
             raise ValueError(f"pace must be positive, got {pace!r}.")
         self.solver, self.pace = solvers.get(solver), pace
@@ -54,31 +54,35 @@ class Watched(Solver):
         """What the solver accepts."""
         return self.solver.accepts(problem)
 
-    def start(self, problem: Dual, warm: ArrayLike | None) -> tuple[Floats, dict[str, Any]]:
-        """Where the solver starts."""
+    def start(self, problem: Dual, warm: ArrayLike | None) -> Floats:
+        """See `Solver.start`."""
         return self.solver.start(problem, warm)
 
-    def begin(self, state: State) -> None:
-        """What the solver prepares."""
-        self.solver.begin(state)
+    def begin(self, state: State) -> Any:
+        """See `Solver.begin`."""
+        return self.solver.begin(state)
 
-    def advance(self, state: State) -> None:
+    def rows_replaced(self, state: State, work: Any) -> Any:
+        """See `Solver.rows_replaced`."""
+        return self.solver.rows_replaced(state, work)
+
+    def advance(self, state: State, work: Any) -> None:
         """A share of the iterations so far."""
         state.left = min(state.left, max(1, int(self.pace * state.n_iter)))
-        self.solver.advance(state)
+        self.solver.advance(state, work)
 
-    def settle(self, state: State) -> bool:
-        """What the solver has put off."""
-        return self.solver.settle(state)
+    def reconstruct(self, state: State, work: Any) -> bool:
+        """See `Solver.reconstruct`."""
+        return self.solver.reconstruct(state, work)
 
-    def details(self, state: State) -> dict[str, float]:
-        """What the solver tells."""
-        return self.solver.details(state)
+    def details(self, state: State, work: Any) -> dict[str, float]:
+        """See `Solver.details`."""
+        return self.solver.details(state, work)
 
-    def abandon(self, state: State) -> None:
-        """What the solver gives back."""
-        self.solver.abandon(state)
+    def abandon(self, state: State, work: Any) -> None:
+        """See `Solver.abandon`."""
+        self.solver.abandon(state, work)
 
-    def paper_rule(self, state: State) -> float:
-        """The solver's own stopping measure."""
-        return self.solver.paper_rule(state)
+    def paper_rule(self, state: State, work: Any) -> float:
+        """See `Solver.paper_rule`."""
+        return self.solver.paper_rule(state, work)

@@ -12,7 +12,7 @@ from maxmargin import SVC, OneClassSVM, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import Batch, Status, Stop
 from maxmargin.solvers.batch import newton as finish
-from maxmargin.solvers.batch import shrinking as focus
+from maxmargin.solvers.batch import shrinking
 from maxmargin.solvers.batch.newton import NewtonFinish
 
 N = 150
@@ -240,16 +240,18 @@ def test_the_ridge_changes_the_way_but_not_the_end(ridge, steps, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["c_svc", "squared_c_svc", "one_class"])
 @pytest.mark.usefixtures("eager")
-def test_newton_within_a_focus_gives_the_same_solution(kind, steps, monkeypatch):
+def test_newton_while_shrunk_gives_the_same_solution(kind, steps, monkeypatch):
     X, problem = case(kind, 100.0, n=240)
     _, best = qp.reference(problem, qp.rbf(X))
     for name, value in {"_SMALLEST": 0, "_SHARE": 1.0, "_WORTH": 0.0}.items():
-        monkeypatch.setattr(focus, name, value)
-    told, update = [], focus.Focus.update
-    monkeypatch.setattr(focus.Focus, "update", lambda self, g, *a: (told.append(g), update(self, g, *a))[1])
+        monkeypatch.setattr(shrinking, name, value)
+    updated, update = [], shrinking.Shrunk.update
+    monkeypatch.setattr(
+        shrinking.Shrunk, "update", lambda self, g, *a: (updated.append(g), update(self, g, *a))[1]
+    )
     solution = Batch(24, "newton").solve(problem, qp.gram_of(X), stop=Stop(1e-7))
     assert solution.status == "solved"
-    assert told and any(done for done, *_ in steps)
+    assert updated and any(done for done, *_ in steps)
     assert_every_step_is_feasible_and_lower(problem, steps)
     assert solution.objective == pytest.approx(best, rel=1e-7)
     exact = qp.dense_q(problem, qp.rbf(X)) @ solution.u - problem.p

@@ -15,8 +15,8 @@ import qp
 from maxmargin import dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import Batch, Stop, interrupt
-from maxmargin.solvers.batch import shrinking as focus
-from maxmargin.solvers.batch.shrinking import Focus
+from maxmargin.solvers.batch import shrinking
+from maxmargin.solvers.batch.shrinking import Shrunk
 
 N = 240
 KINDS = ["c_svc", "bounds", "equal bounds", "squared_c_svc", "one_class", "weighted one_class"]
@@ -26,24 +26,24 @@ precisions = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
-    """Every problem is worth a focus at once."""
+    """Every problem is shrunk at once."""
     for name, value in {"_SMALLEST": 0, "_SHARE": 1.0, "_WORTH": 0.0}.items():
-        monkeypatch.setattr(focus, name, value)
+        monkeypatch.setattr(shrinking, name, value)
 
 
 @pytest.fixture
 def seen(monkeypatch):
-    """The watched variables of every focus."""
-    watched, on = [], Focus.on
+    """The active variables, every time that a run is shrunk."""
+    active, of = [], Shrunk.of
 
     def spy(state, expected):
-        found = on(state, expected)
+        found = of(state, expected)
         if found is not None:
-            watched.append(found.watched)
+            active.append(found.active)
         return found
 
-    monkeypatch.setattr(Focus, "on", staticmethod(spy))
-    return watched
+    monkeypatch.setattr(Shrunk, "of", staticmethod(spy))
+    return active
 
 
 def points(n=N, seed=0):
@@ -85,7 +85,7 @@ def test_solution_is_that_without_a_focus_and_that_of_clarabel(kind, seen, monke
     solution = Batch(32).solve(problem, qp.gram_of(X), stop=Stop(1e-7))
     assert len(seen) > 1 and min(map(len, seen)) < N
     assert_certified(solution, problem, X)
-    monkeypatch.setattr(focus, "_SMALLEST", N + 1)
+    monkeypatch.setattr(shrinking, "_SMALLEST", N + 1)
     seen.clear()
     wide = Batch(32).solve(problem, qp.gram_of(X), stop=Stop(1e-7))
     _, best = qp.reference(problem, qp.rbf(X))
@@ -122,8 +122,8 @@ def test_any_working_set_and_penalty_give_the_optimum(C, size, seen):
 @pytest.mark.parametrize("margin", [-10.0, -1.0, -0.3, 0.0, 1e6, np.inf])
 @pytest.mark.parametrize("fall", [0.0, 0.1, 1.0, 10.0])
 def test_absurd_margins_and_falls_cost_time_only(margin, fall, monkeypatch):
-    monkeypatch.setattr(focus, "_MARGIN", margin)
-    monkeypatch.setattr(focus, "_FALL", fall)
+    monkeypatch.setattr(shrinking, "_MARGIN", margin)
+    monkeypatch.setattr(shrinking, "_FALL", fall)
     X, problem = problem_of("c_svc")
     solution = Batch(32).solve(problem, qp.gram_of(X), stop=Stop(1e-6, max_time=20))
     assert solution.status == "solved"
@@ -145,7 +145,7 @@ def test_every_kernel_and_storage_gives_the_solution_without_a_focus(kernel, sto
 
     near, gram = solve()
     assert seen
-    monkeypatch.setattr(focus, "_SMALLEST", N + 1)
+    monkeypatch.setattr(shrinking, "_SMALLEST", N + 1)
     wide, _ = solve()
     assert near.status == wide.status == "solved"
     assert near.objective == pytest.approx(wide.objective, rel=1e-7)
@@ -331,19 +331,19 @@ def test_a_stall_in_the_middle_leaves_a_certified_point(seen):
 
 def test_nobody_looks_where_the_gradient_does_not_hold(monkeypatch):
     X, problem = problem_of("c_svc")
-    Q, take, checked = qp.dense_q(problem, qp.rbf(X)), Focus.update, []
+    Q, take, checked = qp.dense_q(problem, qp.rbf(X)), Shrunk.update, []
 
     def check(self, g, idx, delta, state):
         assert (self.position[idx] >= 0).all()
         take(self, g, idx, delta, state)
         if g is state.g:
-            now = (Q @ state.u - problem.p)[self.watched]
-            np.testing.assert_allclose(g[self.watched], now, atol=1e-9)
+            now = (Q @ state.u - problem.p)[self.active]
+            np.testing.assert_allclose(g[self.active], now, atol=1e-9)
             others = self.position < 0
             np.testing.assert_array_equal(state.u[others], state.anchor.u[others])
             checked.append(others.sum())
 
-    monkeypatch.setattr(Focus, "update", check)
+    monkeypatch.setattr(Shrunk, "update", check)
     Batch(16).solve(problem, qp.gram_of(X), stop=Stop(1e-7))
     assert max(checked) > 0
 

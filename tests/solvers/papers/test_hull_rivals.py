@@ -47,11 +47,11 @@ def in_short_slices(solver, steps, look=None):
     """The same solver with a checkpoint after every few iterations."""
     advance = solver.advance
 
-    def short(state):
+    def short(state, work):
         state.left = min(state.left, steps)
-        advance(state)
+        advance(state, work)
         if look is not None:
-            look(state)
+            look(state, work)
 
     solver.advance = short
     return solver
@@ -183,7 +183,7 @@ def test_every_step_decreases_the_norm_and_stays_feasible(make, kernel, kind):
     Q = qp.dense_q(problem, KERNELS[kernel](X))
     squares = []
 
-    def look(state):
+    def look(state, work):
         qp.assert_feasible(problem, state.u, slack=1e-13)
         assert np.abs(state.g - Q @ state.u).max() <= 1e-12
         squares.append(state.u @ Q @ state.u)

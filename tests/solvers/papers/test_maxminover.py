@@ -77,8 +77,8 @@ def test_counters_are_those_of_the_algorithm_by_its_definition(kind, ridge):
     expected = by_definition(problem, Q, 150)
     seen = []
 
-    def look(state):
-        total = state.memory["progress"][0]
+    def look(state, work):
+        total = work.progress[0]
         assert total == 1 + state.n_iter
         counts = state.u * total
         assert np.abs(counts - np.rint(counts)).max() < 1e-9
@@ -235,7 +235,7 @@ def test_gap_stays_below_a_multiple_of_one_over_the_root_of_the_steps(kind):
     problem = KINDS[kind](y, ridge=0.1)
     steps, gaps = [], []
 
-    def look(state):
+    def look(state, work):
         steps.append(state.n_iter)
         gaps.append(solver.paper_rule(state))
 

@@ -87,11 +87,11 @@ def in_short_slices(solver, steps, look=None):
     """The same solver with a checkpoint after every few iterations."""
     advance = solver.advance
 
-    def short(state):
+    def short(state, work):
         state.left = min(state.left, steps)
-        advance(state)
+        advance(state, work)
         if look is not None:
-            look(state)
+            look(state, work)
 
     solver.advance = short
     return solver
@@ -792,10 +792,10 @@ def test_step_along_a_cycle_uses_one_row_per_member(selection, kind):
     extra = 1 if selection == "second-order" else 0  # the row of L, for the selection
     points, began, calls = [problem.start()], [0], []
 
-    def look(state):
+    def look(state, work):
         points.append(state.u.copy())
         # The first update that counts: a step along a cycle makes all before it stale.
-        began.append(int(state.memory["cycles"].clock[1]))
+        began.append(int(work.cycles.clock[1]))
 
     # Two iterations at a time: two plain steps, or one along a cycle.
     in_short_slices(solver, 2, look).solve(

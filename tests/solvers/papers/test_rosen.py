@@ -107,11 +107,11 @@ def test_at_an_optimal_face_the_most_negative_multiplier_is_released():
     gram = qp.gram_of(X)
     state = State(problem, gram, problem.start(), -problem.p.copy(), Stop(1e-9))
     solver = Rosen()
-    solver.begin(state)
+    work = solver.begin(state)
     for _ in range(6):
         state.least, state.most = problem.extremes(state.u, state.g)
         state.target, state.left = 1e-9, 10**6
-        solver.advance(state)
+        solver.advance(state, work)
     state.least, state.most = problem.extremes(state.u, state.g)
     free = (state.u > problem.lo) & (state.u < problem.hi)
     assert free.any()
@@ -119,7 +119,7 @@ def test_at_an_optimal_face_the_most_negative_multiplier_is_released():
     assert np.ptp(state.g[free]) < 1e-6  # optimal on its face
     multiplier = np.where(state.u == problem.lo, state.g - mean, mean - state.g)
     multiplier[free] = np.inf
-    chosen = solver._one(state)
+    chosen = solver._one(state, work)
     assert set(chosen) == {*np.flatnonzero(free), int(np.argmin(multiplier))}
 
 

@@ -9,18 +9,21 @@ that moved: rows come in batches, and are used in batches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual, widest
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.newton import FaceFinish, NewtonFinish
-from maxmargin.solvers.batch.shrinking import Focus
+from maxmargin.solvers.batch.progress import Progress
+from maxmargin.solvers.batch.shrinking import Shrunk
 from maxmargin.solvers.batch.whole import SmallMachines
 from maxmargin.solvers.batch.whole_regression import TubeMachine
-from maxmargin.solvers.batch.working_set import CRAWL, LARGEST, WorkingSet
+from maxmargin.solvers.batch.working_set import LARGEST, SLOW, WorkingSet
 from maxmargin.solvers.state import State, Stop
 
 # A whole problem is finished this often at most, from this size on and at tolerances below this.
@@ -31,7 +34,26 @@ _USUALLY_FLOAT32 = 512
 _ITERATION, _STEP, _UPDATE = 3e-4, 1.2e-10, 1e-10
 
 
-class Batch(Solver):
+@dataclass
+class BatchWork:
+    """The working set, and the decisions that depend on the course of a run."""
+
+    set: WorkingSet
+    progress: Progress
+    #: Steps for the end of a run, see `maxmargin.solvers.batch.newton`.
+    finish: NewtonFinish
+    #: Finishes of a whole problem that are left, and the iteration after the last one.
+    finishes: int
+    finished_at: int = -1
+    #: Pair steps of the last iteration on a whole problem, if they were very many.
+    slow: int = 0
+    #: The active variables, while others are left out.
+    shrunk: Shrunk | None = None
+    #: Whether shrinking has been of no use.
+    no_shrinking: bool = False
+
+
+class Batch(Solver[BatchWork]):
     """Two-level decomposition for any problem of the core.
 
     Parameters
@@ -75,16 +97,23 @@ class Batch(Solver):
         """Any problem whose groups find a place in the working set."""
         return problem.n_groups <= LARGEST // 2
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State) -> BatchWork:
         """An empty working set and its buffers, in the precision of the rows."""
-        old = state.memory.get("set")
-        new = state.memory["set"] = WorkingSet(state, self.working_set)
-        if old is not None and not new.whole:
-            new.enter(old.ids[old.ids >= 0], state.g)
-        state.memory["progress"] = _Progress()
-        if "finish" not in state.memory:
-            projected = self.finish in ("rosen", "conjugate")
-            state.memory["finish"] = FaceFinish(self.finish == "conjugate") if projected else NewtonFinish()
+        projected = self.finish in ("rosen", "conjugate")
+        return BatchWork(
+            set=WorkingSet(state, self.working_set),
+            progress=Progress(),
+            finish=FaceFinish(self.finish == "conjugate") if projected else NewtonFinish(),
+            finishes=0 if self.finish is None else _FINISHES,
+        )
+
+    def rows_replaced(self, state: State, work: BatchWork) -> BatchWork:
+        """The same members in a new working set."""
+        old, work.set = work.set, WorkingSet(state, self.working_set)
+        if not work.set.whole:
+            work.set.enter(old.ids[old.ids >= 0], state.g)
+        work.progress = Progress()
+        return work
 
     def small_machines(
         self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop, many: bool = False
@@ -104,53 +133,54 @@ class Batch(Solver):
             return None
         return SmallMachines.over(gram, bounds, problems, stop) if self.working_set is None else None
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: State, work: BatchWork) -> None:
         """One outer iteration."""
-        working: WorkingSet = state.memory["set"]
+        working, progress = work.set, work.progress
         fresh = 0
-        if self._finish_whole(state) if working.whole else self._finish(state):
+        if self._finish_whole(state, work) if working.whole else self._finish(state, work):
             return
         if not working.whole:
-            self._refocus(state, working)
+            self._shrink(state, work)
             fresh = working.enter(working.candidates(state), state.g)
-        steps, moved, delta = working.solve(state, self._stage(state))
-        state.memory["crawled"] = steps if working.whole and steps >= CRAWL * len(working.ids) else 0
-        focus: Focus | None = state.memory.get("focus")
-        working.take_step(state, moved, delta, focus)
+        steps, moved, delta = working.solve(state, self._stage(state, work))
+        work.slow = steps if working.whole and steps >= SLOW * len(working.ids) else 0
+        working.take_step(state, moved, delta, work.shrunk)
         state.n_iter += max(steps, 1)
-        columns = state.problem.m if focus is None else len(focus.watched)
-        progress: _Progress = state.memory["progress"]
+        columns = state.problem.m if work.shrunk is None else len(work.shrunk.active)
         values = steps * len(working.ids) * _STEP + len(moved) * columns * _UPDATE
         progress.worked(_ITERATION + values * state.gram.dtype.itemsize)
         state.stuck = progress.stuck(state, steps, fresh)
 
-    def _stage(self, state: State) -> float:
-        """Where the pair steps on a whole problem give way to a finish; 0 if there is none to come."""
-        left = state.memory.setdefault("finishes", 0 if self.finish is None else _FINISHES)
-        whole: bool = state.memory["set"].whole
-        if not whole or left == 0 or state.problem.m < _WORTH_A_FINISH or state.stop.tol > _TIGHT:
+    # -- the end of a run -----------------------------------------------------------------------
+
+    @staticmethod
+    def _stage(state: State, work: BatchWork) -> float:
+        """The violation at which pair steps on a whole problem give way to a finish; 0 for none."""
+        if not work.set.whole or work.finishes == 0:
+            return 0.0
+        if state.problem.m < _WORTH_A_FINISH or state.stop.tol > _TIGHT:
             return 0.0
         scale = state.problem.tolerance_scale(state.u, state.g)
         worst = widest(state.least, state.most)
-        # From some thousandths on, then from a tenth of what is there.
+        # From some thousandths on, then from a tenth of the present violation.
         return min(3e-3 / scale, 0.1 * worst) if np.isfinite(scale) else 0.0
 
-    def _finish_whole(self, state: State) -> bool:
+    def _finish_whole(self, state: State, work: BatchWork) -> bool:
         """A finish on a problem that is in the working set as a whole, once pair steps have come near."""
-        if self._crawls(state):
+        if self._project(state, work):
             return True
-        stage = self._stage(state)
-        if stage == 0.0 or state.n_iter == 0 or state.memory.get("finished_at") == state.n_iter:
+        stage = self._stage(state, work)
+        if stage == 0.0 or state.n_iter == 0 or work.finished_at == state.n_iter:
             return False
-        state.memory["finishes"] -= 1
-        if not self._finish_step(state):
+        work.finishes -= 1
+        if not self._finish_step(state, work):
             return False
-        state.memory["finished_at"] = state.n_iter
+        work.finished_at = state.n_iter
         return True
 
-    def _crawls(self, state: State) -> bool:
-        """Gradient projection for what pair steps did not bring to its end, with as much work as they had."""
-        pairs: int = state.memory.pop("crawled", 0)
+    def _project(self, state: State, work: BatchWork) -> bool:
+        """Gradient projection after slow pair steps, with as much work as they had."""
+        pairs, work.slow = work.slow, 0
         if not pairs or self.finish is None:
             return False
         from maxmargin.solvers.papers.rosen import on_face
@@ -164,10 +194,9 @@ class Batch(Solver):
         state.n_iter += max(1, steps)
         return True
 
-    def _finish(self, state: State) -> bool:
+    def _finish(self, state: State, work: BatchWork) -> bool:
         """A Newton step, if it is time for one."""
-        progress: _Progress = state.memory["progress"]
-        finish: NewtonFinish = state.memory["finish"]
+        progress, finish = work.progress, work.finish
         if self.finish is None:
             return False
         if not finish.settled(state) or progress.since_finish < 5:
@@ -176,106 +205,53 @@ class Batch(Solver):
         if self.finish == "auto" and not finish.pays(state, expected, progress.work):
             return False
         progress.since_finish = 0
-        return self._finish_step(state)
+        return self._finish_step(state, work)
 
     @staticmethod
-    def _finish_step(state: State) -> bool:
-        focus: Focus | None = state.memory.get("focus")
-
-        def product(idx: NDArray[np.intp], d: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _finish_step(state: State, work: BatchWork) -> bool:
+        def product(idx: Index, d: Floats) -> Floats:
             change = np.zeros(state.problem.m)
-            if focus is None:
+            if work.shrunk is None:
                 state.problem.update(change, idx, d, state.gram)
             else:
-                focus.update(change, idx, d, state)
+                work.shrunk.update(change, idx, d, state)
             return change
 
-        if state.left < 1 or not state.memory["finish"].step(state, product):
+        if state.left < 1 or not work.finish.step(state, product):
             return False
         state.n_iter += 1
         return True
 
-    def settle(self, state: State) -> bool:
-        """Tell the variables that were left behind."""
-        focus: Focus | None = state.memory.pop("focus", None)
-        if focus is None:
+    # -- shrinking ------------------------------------------------------------------------------
+
+    def reconstruct(self, state: State, work: BatchWork) -> bool:
+        """Update the gradients of the variables that were left out."""
+        shrunk, work.shrunk = work.shrunk, None
+        if shrunk is None:
             return False
-        Focus.settle(state)
-        state.memory["set"].watch(None)
-        state.memory["progress"].look_again()
-        # Where nothing moved, or those left behind came back, another focus would do no better.
+        Shrunk.reconstruct(state)
+        work.set.restrict(None)
+        work.progress.look_again()
+        # Where nothing moved, or those left out came back, shrinking again would do no better.
         least, most = state.problem.extremes(state.u, state.g)
-        came_back = float(np.max(most - least)) > 0.5 * focus.began
-        state.memory["wide"] = state.memory.get("wide", False) or state.stuck or came_back
+        came_back = float(np.max(most - least)) > 0.5 * shrunk.began
+        work.no_shrinking = work.no_shrinking or state.stuck or came_back
         return True
 
-    def abandon(self, state: State) -> None:
-        """The budget of a cache that was lent to a focus."""
-        if state.memory.pop("focus", None) is not None:
+    def abandon(self, state: State, work: BatchWork) -> None:
+        """Return the budget of the cache that was lent to the active variables."""
+        shrunk, work.shrunk = work.shrunk, None
+        if shrunk is not None:
             state.gram.reopen()
 
-    def _refocus(self, state: State, working: WorkingSet) -> None:
-        focus = state.memory.get("focus")
-        if focus is not None:
-            if np.max(state.most - state.least) > focus.until:
+    def _shrink(self, state: State, work: BatchWork) -> None:
+        if work.shrunk is not None:
+            if np.max(state.most - state.least) > work.shrunk.until:
                 return
-            self.settle(state)
+            self.reconstruct(state, work)
             state.least, state.most = state.problem.extremes(state.u, state.g)
-        if state.memory.get("wide"):
+        if work.no_shrinking:
             return
-        focus = Focus.on(state, state.memory["progress"].left(state.target))
-        if focus is not None:
-            state.memory["focus"] = focus
-            working.watch(focus.watched)
-
-
-class _Progress:
-    """Notices when outer iterations no longer lead anywhere, and foretells how many are left.
-
-    Work is counted in nominal seconds, so that decisions do not depend on the clock.
-    """
-
-    patience = 30
-
-    def __init__(self) -> None:
-        self.idle = 0
-        self.recent: list[float] = []
-        self.since_finish = 0
-        self.pace = self.work = 0.0
-        self.look_again()
-
-    def look_again(self) -> None:
-        """Forget the best so far: the measure has changed."""
-        self.violation = self.objective = np.inf
-        self.idle = 0
-
-    def worked(self, seconds: float) -> None:
-        """Count the work of an iteration."""
-        self.pace = seconds if self.pace == 0 else 0.7 * self.pace + 0.3 * seconds
-        self.work += seconds
-        self.since_finish += 1
-
-    def left(self, target: float) -> float:
-        """Iterations to the target, at the best pace of the last four, eight, sixteen and thirty-two."""
-        if len(self.recent) < 9 or not target > 0:
-            return 0.0
-        spans = [k for k in (4, 8, 16, 32) if k < len(self.recent)]
-        pace = max(np.log(self.recent[-1 - k] / self.recent[-1]) / k for k in spans)
-        return float(np.log(max(1.0, self.recent[-1] / target)) / max(pace, 0.01))
-
-    def stuck(self, state: State, steps: int, fresh: int) -> bool:
-        """Whether nothing moved, or nothing improved for many iterations."""
-        if steps == 0 and fresh == 0:
-            return True
-        violation = widest(state.least, state.most)
-        if violation > 0:
-            self.recent = [*self.recent[-32:], violation]
-        objective = state.objective()
-        better = objective < self.objective - 1e-13 * abs(self.objective)
-        if violation < 0.99 * self.violation or better or not np.isfinite(self.objective):
-            self.idle = 0
-        else:
-            self.idle += 1
-        self.violation = min(self.violation, violation)
-        self.objective = min(self.objective, objective)
-        return self.idle >= self.patience
+        work.shrunk = Shrunk.of(state, work.progress.left(state.target))
+        if work.shrunk is not None:
+            work.set.restrict(work.shrunk.active)

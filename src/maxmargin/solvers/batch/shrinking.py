@@ -1,82 +1,81 @@
-"""Shrinking: work on the variables that matter, and put off what the others must be told.
+"""Shrinking: keep the gradient of the active variables only, and reconstruct the others' before it ends.
 
-As a run goes on, most variables sit at a bound and are content with it by a margin. The gradient of those is
-not kept up to date: kernel rows then have a column for each of the others only, a fraction of the whole, in
-a Gram matrix of their own. What was put off is made good in one go (`Focus.settle`) before anything is
-claimed, and whenever the violation has fallen far enough that the choice should be made anew.
+As a run goes on, most variables are at a bound, with a gradient that keeps them there by a margin. The
+gradient of those is not updated: kernel rows then have a column for each active variable only, a fraction of
+the whole, in a Gram matrix of their own. The gradient of the others is reconstructed in one pass
+(`Shrunk.reconstruct`) before anything is claimed, and whenever the violation has fallen so far that the
+active variables should be chosen again.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats, Index
 from maxmargin.dual import widest
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers.state import Anchor, State
 
 # Below this number of variables there is nothing to gain.
 _SMALLEST = 4096
-# Share of the variables up to which the others are left behind, and iterations that must be expected then.
+# Largest share of active variables, and fewest iterations still expected, for which shrinking pays.
 _SHARE, _WORTH = 0.4, 20.0
-# A gradient at which a variable stays where it is.
-_CONTENT = 1e30
-# How far beyond the range of the violators, in units of its width, a variable is still watched.
+# A gradient at which a variable stays at its bound.
+_AT_REST = 1e30
+# How far beyond the range of the violators, in units of its width, a variable is still active.
 _MARGIN = 0.5
-# What the violation must have fallen by before the choice is made anew.
+# Factor by which the violation must have fallen before the active variables are chosen again.
 _FALL = 0.1
 
 
-class Focus:
-    """The watched variables, their Gram matrix, and where everything stood when the others were left."""
+class Shrunk:
+    """The active variables, their Gram matrix, and the point at which the others were left."""
 
-    def __init__(self, state: State, watched: NDArray[np.intp], gram: Gram) -> None:
-        self.watched, self.gram = watched, gram
+    def __init__(self, state: State, active: Index, gram: Gram) -> None:
+        self.active, self.gram = active, gram
         self.position = np.full(state.problem.m, -1)
-        self.position[watched] = np.arange(len(watched))
+        self.position[active] = np.arange(len(active))
         self.began = widest(state.least, state.most)
         self.until = _FALL * self.began
         state.anchor = Anchor(state.u.copy(), state.g.copy(), state.objective())
-        # Until they are told, the others are content: no one looks at a number that no longer holds.
+        # Their old gradients no longer hold; these keep them from being selected.
         others = self.position < 0
-        state.g[others] = np.where(state.u[others] < state.problem.hi[others], _CONTENT, -_CONTENT)
+        state.g[others] = np.where(state.u[others] < state.problem.hi[others], _AT_REST, -_AT_REST)
 
     @staticmethod
-    def on(state: State, expected: float) -> Focus | None:
-        """A focus on what matters now, if that is little enough for the iterations still expected."""
+    def of(state: State, expected: float) -> Shrunk | None:
+        """The active variables, if they are few enough for the iterations still expected."""
         problem, gram = state.problem, state.gram
-        simple = problem.plain and not problem.shift and not problem.self_scaled and type(gram) is Gram
-        if expected < _WORTH or problem.m < _SMALLEST or not simple or gram.kernel.name == "precomputed":
+        simple = problem.plain and not problem.shift and not problem.self_scaled and gram.can_part
+        if expected < _WORTH or problem.m < _SMALLEST or not simple:
             return None
         # The gap needs all gradients at every checkpoint.
         if state.stop.criterion == "gap" or not np.isfinite(state.most - state.least).all():
             return None
-        watched = _watched(
+        active = _active(
             state.g, state.u, problem.lo, problem.hi, problem.group, state.least, state.most, _MARGIN
         )
-        if len(watched) > _SHARE * problem.m:
+        if len(active) > _SHARE * problem.m:
             return None
-        return Focus(state, watched, gram.part(watched))
+        return Shrunk(state, active, gram.part(active))
 
-    def update(
-        self, g: NDArray[np.float64], idx: NDArray[np.intp], delta: NDArray[np.float64], state: State
-    ) -> None:
-        """Change the gradient of the watched variables for a change of some of them."""
-        change = np.zeros(len(self.watched))
+    def update(self, g: Floats, idx: Index, delta: Floats, state: State) -> None:
+        """Update the gradient of the active variables for a change of some of them."""
+        change = np.zeros(len(self.active))
         self.gram.add(change, self.position[idx], delta, tally=state.gram)
-        g[self.watched] += change
+        g[self.active] += change
         g[idx] += state.problem.ridge[idx] * delta
 
     @staticmethod
-    def settle(state: State) -> None:
+    def reconstruct(state: State) -> None:
         """Bring the gradient of all variables up to date."""
         anchor = state.anchor
         assert anchor is not None
         delta = state.u - anchor.u
         moved = np.flatnonzero(delta)
         state.g = anchor.g.copy()
-        # The part's cache is still there: keep nothing.
+        # The part's cache is still there: keep no rows.
         nothing = np.zeros(len(moved), np.bool_)
         state.problem.update(state.g, moved, delta[moved], state.gram, nothing)
         state.gram.reopen()
@@ -85,7 +84,7 @@ class Focus:
 
 
 @compiled()
-def _watched(g, u, lo, hi, group, least, most, margin):  # type: ignore[no-untyped-def]
+def _active(g, u, lo, hi, group, least, most, margin):  # type: ignore[no-untyped-def]
     """Variables that are free, or whose gradient is not clearly on the right side of the others'."""
     out = np.empty(len(u), np.intp)
     n = 0

@@ -1,4 +1,4 @@
-"""The working set of `Batch`: who is in it, who comes, who leaves.
+"""The working set of `Batch`: its members, which variables enter, and which leave.
 
 Every group of variables (every class, for the hull problems) has its own part of the set, so that a pair
 inside a group is a pair inside one contiguous range.
@@ -17,13 +17,13 @@ from maxmargin._compiled.sums import add_rows
 from maxmargin.dual import widest
 from maxmargin.solvers.batch.block import block_for
 from maxmargin.solvers.batch.inner import pair_steps
-from maxmargin.solvers.batch.shrinking import Focus
+from maxmargin.solvers.batch.shrinking import Shrunk
 from maxmargin.solvers.state import State
 
 _EMPTY, _BOUND, _FREE = range(3)
 LARGEST = 1 << INDEX_BITS
-# Pair steps per variable of a whole problem after which they are said to crawl.
-CRAWL = 16
+# Pair steps per variable of a whole problem after which convergence counts as slow.
+SLOW = 16
 # Multiplications that the whole matrix of a problem may cost to be taken at once (some 3 ms).
 _AT_ONCE = 60_000_000
 
@@ -129,7 +129,7 @@ class WorkingSet:
         # Part of the problem is solved as well as the rest deserves, the whole of it to the end.
         tol = 0.5 * state.target if self.whole else max(0.5 * state.target, 0.1 * gap)
         tol = max(tol, at_least)
-        most_steps = (CRAWL if self.whole else 8) * len(ids)
+        most_steps = (SLOW if self.whole else 8) * len(ids)
         block = self.block
         steps = call(
             pair_steps, block.Q, block.diag, block.rows, u, lo, hi, g, self.parts, self.gram.dtype.type(tol),
@@ -140,15 +140,15 @@ class WorkingSet:
         moved = np.flatnonzero(delta)
         return steps, moved, delta[moved]
 
-    def watch(self, watched: NDArray[np.intp] | None) -> None:
+    def restrict(self, active: NDArray[np.intp] | None) -> None:
         """Choose new members among these variables only; None for all."""
-        self.inside[:] = watched is not None
-        if watched is not None:
-            self.inside[watched] = False
+        self.inside[:] = active is not None
+        if active is not None:
+            self.inside[active] = False
         self.inside[self.ids[self.ids >= 0]] = True
 
     def take_step(
-        self, state: State, moved: NDArray[np.intp], delta: NDArray[np.float64], focus: Focus | None
+        self, state: State, moved: NDArray[np.intp], delta: NDArray[np.float64], shrunk: Shrunk | None
     ) -> None:
         """Move the members and bring the gradient up to date."""
         members = self.ids[moved]
@@ -159,8 +159,8 @@ class WorkingSet:
             change = np.zeros(len(self.ids))
             add_rows(change, self.block.Q, moved, delta, 0, len(self.ids))
             state.g[self.ids] += change
-        elif focus is not None:
-            focus.update(state.g, members, delta, state)
+        elif shrunk is not None:
+            shrunk.update(state.g, members, delta, state)
         else:
             self.problem.update(state.g, members, delta, self.gram, self._standing(moved) == _FREE)
 

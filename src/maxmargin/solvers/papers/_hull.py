@@ -1,4 +1,4 @@
-r"""What the geometric solvers share: points of hulls, and the extreme ones among them.
+r"""The common part of the geometric solvers: points of hulls, and the extreme ones among them.
 
 They take the problems whose optimum is a point of least norm: of one hull (`minimum_norm`, `one_class_l2`)
 or of the difference of two (`nearest_points`). There the gradient :math:`g_j = \langle W, z_j\rangle` is
@@ -12,7 +12,8 @@ passes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,8 @@ from maxmargin.solvers.papers._fetch import CALLS, ITERATIONS, NEEDED, STUCK, ch
 from maxmargin.solvers.state import State
 
 __all__ = [
-    "BAR", "CALLS", "ITERATIONS", "NEEDED", "STUCK", "Extremes", "HullSolver", "Hulls", "add_vertices",
-    "barred", "missing", "product", "select",
+    "BAR", "CALLS", "ITERATIONS", "NEEDED", "STUCK", "Extremes", "HullSolver", "HullWork", "Hulls",
+    "add_vertices", "barred", "missing", "product", "select",
 ]  # fmt: skip
 
 #: Stands for minus infinity: what cannot leave has this added to its margin.
@@ -55,7 +56,28 @@ class Hulls(NamedTuple):
     direct: bool
 
 
-class HullSolver(Solver):
+@dataclass
+class HullWork:
+    """The vertices hull by hull, for compiled code."""
+
+    #: Variables in the order hull by hull; hull k is the range ``starts[k] : starts[k + 1]`` of it.
+    order: Index
+    starts: Index
+    #: In this order: signs, ridges, squared norms, and the columns of kernel rows.
+    sign: Floats
+    ridge: Floats
+    diag: Floats
+    column: Index
+    #: Whether the columns are those of the rows as they are.
+    direct: bool
+    #: The least curvature of a step.
+    tau: float
+
+
+H = TypeVar("H", bound=HullWork)
+
+
+class HullSolver(Solver[H]):
     """Base of the geometric solvers; a subclass supplies the compiled `_steps`."""
 
     #: Rows of further violators that are computed with a missing one.
@@ -65,7 +87,7 @@ class HullSolver(Solver):
         """Only problems that look for a point of least norm."""
         return problem.hull
 
-    def begin(self, state: State) -> None:
+    def _hulls(self, state: State) -> HullWork:
         """The order hull by hull, the diagonal and the least curvature."""
         problem, gram = state.problem, state.gram
         need = min(self._rows_at_once(problem), len(np.unique(problem.row)))
@@ -74,7 +96,7 @@ class HullSolver(Solver):
         order = np.argsort(problem.group, kind="stable")
         column = gram.columns[problem.row][order]
         assert problem.signs is not None
-        state.memory.update(
+        return HullWork(
             order=order,
             starts=np.searchsorted(problem.group[order], np.arange(problem.n_groups + 1)),
             sign=problem.signs[order],
@@ -85,21 +107,20 @@ class HullSolver(Solver):
             tau=least_curvature(diag, gram),
         )
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: State, work: H) -> None:
         """Steps until a row is missing (fetched, then on) or a slice of the budget is used."""
-        problem, gram, memory = state.problem, state.gram, state.memory
-        order = memory["order"]
+        problem, gram, order = state.problem, state.gram, work.order
         rows = problem.row[order]
         u, g = state.u[order], state.g[order]
         relative = self._relative(state, float(u @ g))
 
         def steps(there: Any, budget: int, need: Any, report: Any) -> None:
             hulls = Hulls(
-                memory["starts"], memory["sign"], memory["ridge"], memory["diag"], problem.shift,
-                gram.table, gram.slot[rows], there[order], memory["column"], memory["direct"],
+                work.starts, work.sign, work.ridge, work.diag, problem.shift,
+                gram.table, gram.slot[rows], there[order], work.column, work.direct,
             )  # fmt: skip
             # ||W||^2 is kept current in the loop and refreshed here.
-            self._steps(state, hulls, u, g, float(u @ g), relative, budget, need, report)
+            self._steps(state, work, hulls, u, g, float(u @ g), relative, budget, need, report)
             state.u[order], state.g[order] = u, g
             need[: report[NEEDED]] = order[need[: report[NEEDED]]]
 
@@ -109,6 +130,7 @@ class HullSolver(Solver):
     def _steps(
         self,
         state: State,
+        work: H,
         hulls: Hulls,
         u: Floats,
         g: Floats,
@@ -135,7 +157,7 @@ class HullSolver(Solver):
             return state.stop.tol
         return state.target / square if square > 0 else 0.0
 
-    def paper_rule(self, state: State) -> float:
+    def paper_rule(self, state: State, work: H) -> float:
         """(d_U - d_L) / ||W||^2 of the hull where it is largest."""
         square = state.problem.square(state.u, state.g)
         return widest(state.least, state.most) / square if square > 0 else np.inf

@@ -19,25 +19,39 @@ single samples make no headway (large C, wide kernels), conjugate projection tak
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from maxmargin._compiled.intrinsics import fmax, fmin, raised
 from maxmargin._compiled.jit import IN_ORDER, compiled
 from maxmargin._compiled.limits import current
+from maxmargin._types import Index
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.papers.rosen import Rosen
+from maxmargin.solvers.papers.rosen import Faces, Rosen
 from maxmargin.solvers.state import State
 
 # Samples of a working set, steps per sample of it, and the share of the violation at which it is left.
 _SIZE, _STEPS, _ENOUGH = 256, 20, 0.6
 # Steps per non-zero variable after which single samples are taken to make no headway.
-_CRAWL = 4
+_SLOW = 4
 # A gradient that nothing exceeds; the least curvature of a sample.
 _NEVER, _FLAT = 1e300, 1e-12
 
 
-class CrammerSinger(Solver):
+@dataclass
+class SampleWork:
+    """The classes of the samples, and the projection that takes turns with them."""
+
+    #: Class of each sample.
+    true: Index
+    faces: Faces
+    #: Steps of single samples since the last projection.
+    since: int = 0
+
+
+class CrammerSinger(Solver[SampleWork]):
     """Decomposition for `maxmargin.dual.crammer_singer`.
 
     Parameters
@@ -72,24 +86,23 @@ class CrammerSinger(Solver):
         """Only the dual of Crammer and Singer."""
         return problem.name == "crammer_singer"
 
-    def begin(self, state: State) -> None:
-        """The classes' variables of a sample stand together."""
+    def begin(self, state: State) -> SampleWork:
+        """The variables of a sample, one per class, are adjacent."""
         k = len(state.problem.coupling)
-        state.memory["true"] = np.argmax(state.problem.hi.reshape(-1, k) > 0, axis=1)
-        state.memory["since"] = 0
-        self._faces.begin(state)
+        true = np.argmax(state.problem.hi.reshape(-1, k) > 0, axis=1)
+        return SampleWork(true, self._faces.begin(state))
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: State, work: SampleWork) -> None:
         """One working set; or a face by conjugate projection, where single samples make no headway."""
         problem, gram = state.problem, state.gram
         k = len(problem.coupling)
-        if state.memory["since"] > _CRAWL * np.count_nonzero(state.u) and self.working_set > 1:
-            state.memory["since"] = 0
-            self._faces.advance(state)
+        if work.since > _SLOW * np.count_nonzero(state.u) and self.working_set > 1:
+            work.since = 0
+            self._faces.advance(state, work.faces)
             return
         tau, g = state.u.reshape(-1, k), state.g.reshape(-1, k)
         rows = problem.row[::k]
-        true = state.memory["true"]
+        true = work.true
         hi = problem.hi.reshape(-1, k)
         violation = state.most - state.least
         size = min(self.working_set, len(tau))
@@ -114,7 +127,7 @@ class CrammerSinger(Solver):
             z = part.T @ change[moved].astype(K.dtype)
         g += z if len(z) == len(g) else z[rows]
         state.n_iter += max(1, int(steps))
-        state.memory["since"] += int(steps)
+        work.since += int(steps)
         state.stuck = not len(moved)
 
 

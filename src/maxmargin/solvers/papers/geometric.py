@@ -12,11 +12,13 @@ C is large some multipliers end with the wrong sign, and no pair leads further.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from maxmargin._compiled.limits import current
+from maxmargin._types import Floats
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers._active_set import ENDLESS, ActiveSet
@@ -26,7 +28,23 @@ from maxmargin.solvers.state import State
 _SLICE = 64
 
 
-class GeometricSVM(Solver):
+@dataclass
+class Plane:
+    """The plane that is being turned."""
+
+    diag: Floats
+    #: Pairs of opposite points from which to begin again.
+    pairs: list[tuple[int, int]]
+    active: ActiveSet
+    #: Multipliers without bounds, and their gradient.
+    v: Floats
+    gradient: Floats
+    restarts: int = -1
+    #: Multipliers of the wrong sign at the end of the last plane.
+    wrong: int = 0
+
+
+class GeometricSVM(Solver[Plane]):
     """Adds the worst violator by the closed form, and never drops one.
 
     Parameters
@@ -63,82 +81,87 @@ class GeometricSVM(Solver):
         half = (np.isinf(problem.hi) & (problem.lo == 0)) | (np.isinf(problem.lo) & (problem.hi == 0))
         return one and not problem.sums.any() and bool(half.all()) and not problem.twins
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State) -> Plane:
         """The closest pairs, in order; the first plane."""
-        memory = state.memory
-        memory["diag"] = state.problem.diag(state.gram)
-        if "pairs" not in memory:
-            memory["details"] = {"restarts": -1, "wrong": 0}
-            memory["pairs"] = closest_pairs(state.problem, state.gram, self.restarts + 1)
-        self._restart(state)
+        pairs = closest_pairs(state.problem, state.gram, self.restarts + 1)
+        work = Plane(state.problem.diag(state.gram), pairs, *self._empty(state))
+        self._restart(state, work)
+        return work
 
-    def details(self, state: State) -> dict[str, float]:
+    def rows_replaced(self, state: State, work: Plane) -> Plane:
+        """The next plane, from the new rows."""
+        work.diag = state.problem.diag(state.gram)
+        self._restart(state, work)
+        return work
+
+    def details(self, state: State, work: Plane) -> dict[str, float]:
         """Restarts, and multipliers of the wrong sign in the last plane."""
-        return dict(state.memory["details"])
+        return {"restarts": work.restarts, "wrong": work.wrong}
 
-    def _restart(self, state: State) -> None:
-        problem, memory = state.problem, state.memory
-        if not memory["pairs"]:
+    def _empty(self, state: State) -> tuple[ActiveSet, Floats, Floats]:
+        """No members, v = 0 and its gradient."""
+        problem = state.problem
+        v, open_box = np.zeros(problem.m), np.full(problem.m, np.inf)
+        unit = float(np.mean(np.abs(problem.diag(state.gram)))) or 1.0
+        return ActiveSet(v, -open_box, open_box, unit, self.factor_bytes), v, -problem.p.copy()
+
+    def _restart(self, state: State, work: Plane) -> None:
+        if not work.pairs:
             state.stuck = True
             return
-        i, j = memory["pairs"].pop(0)
-        v, open_box = np.zeros(problem.m), np.full(problem.m, np.inf)
-        unit = float(np.mean(np.abs(memory["diag"]))) or 1.0
-        active = ActiveSet(v, -open_box, open_box, unit, self.factor_bytes)
-        g = -problem.p.copy()
-        active.seed(j, float(memory["diag"][j]), float(g[j]))
-        memory.update(active=active, v=v, v_gradient=g)
-        memory["details"]["restarts"] += 1
-        self._learn(state, i)
+        i, j = work.pairs.pop(0)
+        work.active, work.v, work.gradient = self._empty(state)
+        work.active.seed(j, float(work.diag[j]), float(work.gradient[j]))
+        work.restarts += 1
+        self._learn(state, work, i)
 
-    def _learn(self, state: State, c: int) -> bool:
-        problem, memory = state.problem, state.memory
-        active, v, g = memory["active"], memory["v"], memory["v_gradient"]
+    def _learn(self, state: State, work: Plane, c: int) -> bool:
+        problem, active, v, g = state.problem, work.active, work.v, work.gradient
         members = active.members.copy()
         before = v.copy()
         column = problem.block(np.array([c]), members, state.gram)[0].astype(np.float64)
-        outcome, _, _ = active.learn(c, column, float(memory["diag"][c]), float(g[c] - active.level))
+        outcome, _, _ = active.learn(c, column, float(work.diag[c]), float(g[c] - active.level))
         moved = np.flatnonzero(v != before)
         if self._keeps_rows:
             problem.update(g, moved, v[moved] - before[moved], state.gram)
         else:
-            self._compute_all(state, members)
+            self._compute_all(state, work)
         return outcome != ENDLESS
 
-    def _compute_all(self, state: State, members: Any) -> None:
+    def _compute_all(self, state: State, work: Plane) -> None:
         """The gradient from kernel values that are computed for this step alone."""
-        problem, v, g = state.problem, state.memory["v"], state.memory["v_gradient"]
+        problem, v, g = state.problem, work.v, work.gradient
         support = np.flatnonzero(v)
         for start in range(0, problem.m, 1024):
             part = np.arange(start, min(start + 1024, problem.m))
             g[part] = problem.block(part, support, state.gram) @ v[support] - problem.p[part]
 
-    def advance(self, state: State) -> None:
-        """Some steps; at the end of a plane its multipliers are looked at."""
-        problem, memory = state.problem, state.memory
+    def advance(self, state: State, work: Plane) -> None:
+        """Some steps; at the end of a plane its multipliers are checked."""
+        problem = state.problem
         if state.stuck:
             return
         limit = current()
         for _ in range(min(_SLICE, max(1, state.left))):
             if limit.over:
                 return
-            active, v, g = memory["active"], memory["v"], memory["v_gradient"]
+            active, v, g = work.active, work.v, work.gradient
             short = np.where(problem.hi > 0, active.level - g, g - active.level)
             short[active.members] = -np.inf
             c = int(np.argmax(short))
             if short[c] > 0.5 * state.target:
                 state.n_iter += 1
-                if active.has_room() and self._learn(state, c):
+                if active.has_room() and self._learn(state, work, c):
                     continue
-            memory["details"]["wrong"] = int(np.count_nonzero((v < problem.lo) | (v > problem.hi)))
-            arrived = not memory["details"]["wrong"] and not short[c] > 0.5 * state.target
-            if arrived or not memory["pairs"]:
+            work.wrong = int(np.count_nonzero((v < problem.lo) | (v > problem.hi)))
+            arrived = not work.wrong and not short[c] > 0.5 * state.target
+            if arrived or not work.pairs:
                 state.u[:] = v if arrived else problem.repair(v)
                 state.g[:] = g if arrived else problem.gradient(state.u, state.gram)
                 state.stuck = not arrived
                 state.n_iter += 1
                 return
-            self._restart(state)
+            self._restart(state, work)
 
 
 class DirectSVM(GeometricSVM):

@@ -35,6 +35,7 @@ from maxmargin.solvers.papers._hull import (
     STUCK,
     Extremes,
     HullSolver,
+    HullWork,
     add_vertices,
     barred,
     missing,
@@ -44,7 +45,7 @@ from maxmargin.solvers.papers._hull import (
 from maxmargin.solvers.state import State
 
 
-class Gilbert(HullSolver):
+class Gilbert(HullSolver[HullWork]):
     """Moves towards one vertex at a time; simple, cheap steps, a great many of them.
 
     Parameters
@@ -74,13 +75,19 @@ class Gilbert(HullSolver):
     def __repr__(self) -> str:
         return f"Gilbert(sweep={self.sweep})"
 
-    def advance(self, state: State) -> None:
+    def begin(self, state: State) -> HullWork:
+        """The hulls."""
+        return self._hulls(state)
+
+    def advance(self, state: State, work: HullWork) -> None:
         """Steps, then the sweep."""
-        super().advance(state)
-        if self.sweep and self._sweep(state):
+        super().advance(state, work)
+        if self.sweep and self._sweep(state, work):
             state.stuck = False
 
-    def _steps(self, state: State, hulls: Any, u: Any, g: Any, square: float, *rest: Any) -> None:
+    def _steps(
+        self, state: State, work: HullWork, hulls: Any, u: Any, g: Any, square: float, *rest: Any
+    ) -> None:
         relative, budget, need, report = rest
         by_gap = state.stop.criterion == "paper"
         # The sweep decides about the other measure; leave it something to do now and then.
@@ -91,12 +98,12 @@ class Gilbert(HullSolver):
     def _rows_at_once(self, problem: Dual) -> int:
         return problem.n_groups
 
-    def paper_rule(self, state: State) -> float:
+    def paper_rule(self, state: State, work: HullWork) -> float:
         """(||W||^2 - <W, z>) / ||W||^2."""
         square = state.problem.square(state.u, state.g)
         return (square - float(state.least.sum())) / square if square > 0 else np.inf
 
-    def _sweep(self, state: State) -> bool:
+    def _sweep(self, state: State, work: HullWork) -> bool:
         """Move the weight of wrong vertices to the best one of their hull, the smallest weights first.
 
         Wrong is what one exact step would remove. Halved until the norm falls; returns whether it did.
@@ -108,7 +115,7 @@ class Gilbert(HullSolver):
         excess = g - least[problem.group]
         wrong = np.flatnonzero((u > 0) & (excess > state.target))
         wrong = wrong[~np.isin(wrong, best)]
-        wrong = wrong[u[wrong] * (state.memory["tau"] + problem.diag(gram, wrong)) < 4.0 * excess[wrong]]
+        wrong = wrong[u[wrong] * (work.tau + problem.diag(gram, wrong)) < 4.0 * excess[wrong]]
         wrong = wrong[np.argsort(u[wrong], kind="stable")]
         before = problem.objective(u, g)
         while len(wrong):

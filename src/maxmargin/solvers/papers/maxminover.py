@@ -41,6 +41,7 @@ section 1.1 have the wrong sign before :math:`\alpha/C`.) :math:`\rho^2 (P - D)`
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ from maxmargin.solvers.papers._hull import (
     NEEDED,
     Extremes,
     HullSolver,
+    HullWork,
     add_vertices,
     barred,
     missing,
@@ -70,7 +72,16 @@ TOTAL, SINCE, STALE = range(3)
 _FINEST = 1000
 
 
-class MaxMinOver(HullSolver):
+@dataclass
+class CounterWork(HullWork):
+    """Also: whole numbers in place of weights."""
+
+    counts: Floats
+    #: The total of a hull's counters, steps since the margins were recomputed, whether they must be.
+    progress: Floats
+
+
+class MaxMinOver(HullSolver[CounterWork]):
     """Counts up the vertex of least margin and down that of largest margin; no step length.
 
     The simplest of the solvers, and slow where a small tolerance is asked for: the error falls as
@@ -121,11 +132,15 @@ class MaxMinOver(HullSolver):
         capped = "" if self.inertia is None else f", inertia={self.inertia}"
         return f"MaxMinOver(refresh={self.refresh}{capped})"
 
-    def start(self, problem: Dual, warm: ArrayLike | None) -> tuple[Floats, dict[str, Any]]:
+    def start(self, problem: Dual, warm: ArrayLike | None) -> Floats:
         """Counters from the warm start; without one, a single count in each hull."""
-        u, _ = super().start(problem, warm)
+        return self._counted(problem, warm)[0]
+
+    def _counted(self, problem: Dual, warm: ArrayLike | None) -> tuple[Floats, float]:
+        """The start as counters divided by their total in each hull, and this total."""
+        u = super().start(problem, warm)
         if warm is None:
-            return u, {"total": 1.0}
+            return u, 1.0
         given = np.array(warm, dtype=np.float64)
         sums = np.array([given[member].sum() for member in problem.members])
         if (given >= 0).all() and (given == np.rint(given)).all() and (sums >= 1).all():
@@ -137,35 +152,36 @@ class MaxMinOver(HullSolver):
             total = min(total, float(self.inertia))
         for member in problem.members:
             u[member] = apportion(u[member], total) / total
-        return u, {"total": total}
+        return u, total
 
-    def begin(self, state: State) -> None:
-        """Also: the counters."""
-        super().begin(state)
-        memory = state.memory
-        if "counts" not in memory:
-            memory["counts"] = np.rint(state.u[memory["order"]] * memory["total"])
-            memory["progress"] = np.array([memory["total"], 0.0, 0.0])
+    def begin(self, state: State) -> CounterWork:
+        """The hulls and the counters."""
+        hulls, total = self._hulls(state), self._counted(state.problem, state.warm)[1]
+        counts = np.rint(state.u[hulls.order] * total)
+        return CounterWork(**vars(hulls), counts=counts, progress=np.array([total, 0.0, 0.0]))
 
-    def advance(self, state: State) -> None:
-        """Steps; where the cache could not hold what recomputing the margins takes, that is made up for."""
-        super().advance(state)
-        progress = state.memory["progress"]
-        if progress[STALE]:
+    def rows_replaced(self, state: State, work: CounterWork) -> CounterWork:
+        """The counters stay."""
+        return CounterWork(**vars(self._hulls(state)), counts=work.counts, progress=work.progress)
+
+    def advance(self, state: State, work: CounterWork) -> None:
+        """Steps; then the margins, where the cache could not hold the rows to recompute them."""
+        super().advance(state, work)
+        if work.progress[STALE]:
             state.g[:] = state.problem.gradient(state.u, state.gram)
-            progress[STALE] = 0.0
+            work.progress[STALE] = 0.0
 
-    def details(self, state: State) -> dict[str, float]:
-        """What the counters of each hull add up to."""
-        return {"total": float(state.memory["progress"][TOTAL])}
+    def details(self, state: State, work: CounterWork) -> dict[str, float]:
+        """The sum of the counters of each hull."""
+        return {"total": float(work.progress[TOTAL])}
 
-    def paper_rule(self, state: State) -> float:
+    def paper_rule(self, state: State, work: CounterWork) -> float:
         """(P - D) / (1 + P), see the module's text."""
-        order, memory = state.memory["order"], state.memory
+        order = work.order
         return float(
             feasibility_gap(
-                memory["starts"],
-                memory["ridge"],
+                work.starts,
+                work.ridge,
                 state.u[order],
                 state.g[order],
                 1.0,
@@ -173,10 +189,12 @@ class MaxMinOver(HullSolver):
             )
         )
 
-    def _steps(self, state: State, hulls: Any, u: Any, g: Any, square: float, *rest: Any) -> None:
+    def _steps(
+        self, state: State, work: CounterWork, hulls: Any, u: Any, g: Any, square: float, *rest: Any
+    ) -> None:
         _, budget, need, report = rest
-        memory, by_gap = state.memory, state.stop.criterion == "paper"
-        a, progress = memory["counts"], memory["progress"]
+        by_gap = state.stop.criterion == "paper"
+        a, progress = work.counts, work.progress
         # A slice is to take the same time however often the margins are recomputed.
         budget = min(budget, 1 + int(budget / (1.0 + 0.5 * np.count_nonzero(a) / self.refresh)))
         s = g * progress[TOTAL]

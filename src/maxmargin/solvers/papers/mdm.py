@@ -28,6 +28,7 @@ last plain step.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from maxmargin.solvers.papers._hull import (
     STUCK,
     Extremes,
     HullSolver,
+    HullWork,
     add_vertices,
     barred,
     missing,
@@ -54,7 +56,14 @@ from maxmargin.solvers.papers._hull import (
 from maxmargin.solvers.state import State
 
 
-class MDM(HullSolver):
+@dataclass
+class MDMWork(HullWork):
+    """Also: the recent steps, in which cycles are looked for."""
+
+    cycles: Cycles
+
+
+class MDM(HullSolver[MDMWork]):
     """Moves weight between two vertices of a hull at a time; removes what was chosen wrongly.
 
     Parameters
@@ -89,11 +98,10 @@ class MDM(HullSolver):
     def __repr__(self) -> str:
         return f"MDM(accelerate={self.accelerate}, selection={self.selection!r})"
 
-    def begin(self, state: State) -> None:
-        """Also: nothing is remembered of cycles."""
-        super().begin(state)
+    def begin(self, state: State) -> MDMWork:
+        """The hulls, and no steps yet of which a cycle could be made."""
         m = state.problem.m if self.accelerate else 0
-        state.memory["cycles"] = Cycles.of(m, by_pair=self.by_pair)
+        return MDMWork(**vars(self._hulls(state)), cycles=Cycles.of(m, by_pair=self.by_pair))
 
     def _rows_at_once(self, problem: Dual) -> int:
         return 2 if self.selection == "margin" else 1 + problem.n_groups
@@ -101,14 +109,15 @@ class MDM(HullSolver):
     def _most_needed(self, problem: Dual) -> int:
         return 1024
 
-    def _steps(self, state: State, hulls: Any, u: Any, g: Any, square: float, *rest: Any) -> None:
+    def _steps(
+        self, state: State, work: MDMWork, hulls: Any, u: Any, g: Any, square: float, *rest: Any
+    ) -> None:
         relative, budget, need, report = rest
-        problem, memory = state.problem, state.memory
-        order, second_order = memory["order"], self.selection == "second-order"
+        problem, order, second_order = state.problem, work.order, self.selection == "second-order"
         _pair_steps(
             hulls, u, g, problem.lo[order], problem.hi[order], square, relative, second_order,
-            self.accelerate, memory["cycles"], state.gram.capacity, Extremes.of(problem.n_groups), budget,
-            memory["tau"], need, report,
+            self.accelerate, work.cycles, state.gram.capacity, Extremes.of(problem.n_groups), budget,
+            work.tau, need, report,
         )  # fmt: skip
 
 

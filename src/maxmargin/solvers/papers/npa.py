@@ -17,11 +17,13 @@ all kept current. A step costs two kernel rows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats
 from maxmargin.solvers.papers._hull import (
     BAR,
     CALLS,
@@ -30,6 +32,7 @@ from maxmargin.solvers.papers._hull import (
     STUCK,
     Extremes,
     HullSolver,
+    HullWork,
     add_vertices,
     barred,
     missing,
@@ -39,7 +42,14 @@ from maxmargin.solvers.papers._hull import (
 from maxmargin.solvers.state import State
 
 
-class NPA(HullSolver):
+@dataclass
+class NPAWork(HullWork):
+    """Also: of two hulls, the products of all vertices with the point of each."""
+
+    parts: Floats | None
+
+
+class NPA(HullSolver[NPAWork]):
     """Best point of a triangle in one hull at a time.
 
     Examples
@@ -59,31 +69,31 @@ class NPA(HullSolver):
     def __repr__(self) -> str:
         return "NPA()"
 
-    def _steps(self, state: State, hulls: Any, u: Any, g: Any, square: float, *rest: Any) -> None:
+    def _steps(
+        self, state: State, work: NPAWork, hulls: Any, u: Any, g: Any, square: float, *rest: Any
+    ) -> None:
         relative, budget, need, report = rest
-        parts = self._parts(state, g)
+        parts = self._parts(state, work, g)
         extremes = Extremes.of(state.problem.n_groups)
-        _triangle_steps(
-            hulls, u, g, parts, square, relative, extremes, budget, state.memory["tau"], need, report
-        )
+        _triangle_steps(hulls, u, g, parts, square, relative, extremes, budget, work.tau, need, report)
 
-    def begin(self, state: State) -> None:
-        """Also: the products with the first hull's point; here, as it may move rows in the cache."""
-        super().begin(state)
-        problem = state.problem
+    def begin(self, state: State) -> NPAWork:
+        """The hulls and the products with the first one's point; here, as it may move rows in the cache."""
+        problem, hulls = state.problem, self._hulls(state)
+        parts = None
         if problem.n_groups == 2:
             one = np.where(problem.group == 0, state.u, 0.0)
-            first = problem.gradient(one, state.gram)[state.memory["order"]]
-            state.memory["parts"] = np.stack([first, first])
+            first = problem.gradient(one, state.gram)[hulls.order]
+            parts = np.stack([first, first])
+        return NPAWork(**vars(hulls), parts=parts)
 
     @staticmethod
-    def _parts(state: State, g: Any) -> Any:
+    def _parts(state: State, work: NPAWork, g: Any) -> Any:
         """Row k: the products <x_k, z_j> with the point of hull k; they add up to g."""
-        if state.problem.n_groups == 1:
+        if work.parts is None:
             return g[None, :]
-        parts = state.memory["parts"]
-        parts[1] = g - parts[0]
-        return parts
+        work.parts[1] = g - work.parts[0]
+        return work.parts
 
 
 @compiled()

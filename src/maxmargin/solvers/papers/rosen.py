@@ -27,6 +27,7 @@ first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,18 @@ _FLAT = 1e-6
 _BENDS = 3
 
 
-class Rosen(Solver):
+@dataclass
+class Faces:
+    """The kernel values of the present face, and how the next one is chosen."""
+
+    block: Block
+    #: Violators at a bound that are released at once, on each side.
+    release: int = _FIRST
+    #: Whether the present face has been brought to its end.
+    finished: bool = True
+
+
+class Rosen(Solver[Faces]):
     """Gradient projection on faces; ends at any tolerance that the precision allows.
 
     Parameters
@@ -82,22 +94,22 @@ class Rosen(Solver):
     def __repr__(self) -> str:
         return f"Rosen(directions={self.directions!r})"
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State) -> Faces:
         """No block is known, and few variables are released at first."""
-        state.memory.update(block=Block(state.problem, state.gram), release=_FIRST, unfinished=False)
+        return Faces(Block(state.problem, state.gram))
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: State, work: Faces) -> None:
         """The steps on one face, or as many as a slice of the budget allows; then the whole gradient."""
-        problem, u, g, memory = state.problem, state.u, state.g, state.memory
+        problem, u, g = state.problem, state.u, state.g
         conjugate = self.directions == "conjugate"
-        own = self._several(state) if conjugate else self._one(state)
+        own = self._several(state, work) if conjugate else self._one(state, work)
         worst = widest(state.least, state.most)
         # The paper's face is optimal where its gradient vanishes, whatever the tolerance of the whole.
         flat = _FLAT / problem.tolerance_scale(u, g) if np.isfinite(problem.tolerance_scale(u, g)) else 0.0
         whole = len(own) == problem.m
         rough = 0.0 if whole else 0.1 * worst
         flat = 0.1 * (max(state.target, rough) if conjugate else min(state.target, flat))
-        Q = memory["block"].of(own)
+        Q = work.block.of(own)
         budget = min(state.left, _STEPS, max(64, _SLICE // len(own) ** 2) if conjugate else _STEPS)
         reads = np.zeros(1, np.int64)
         new, gradient, steps, finished = on_face(state, own, Q, conjugate, flat, budget, reads)
@@ -109,18 +121,18 @@ class Rosen(Solver):
             g[own] = gradient
         else:
             problem.update(g, own[moved], change[moved], state.gram)
-        memory["unfinished"] = not finished
-        memory["release"] = min(2 * memory["release"], _MOST)
+        work.finished = bool(finished)
+        work.release = min(2 * work.release, _MOST)
         state.n_iter += max(steps, 1)
         state.stuck = not len(moved)
 
     @staticmethod
-    def _one(state: State) -> Index:
+    def _one(state: State, work: Faces) -> Index:
         """The free variables and that with the most negative multiplier, or a pair where none is free."""
         problem, u, g = state.problem, state.u, state.g
         rises, falls = u < problem.hi, u > problem.lo
         chosen = rises & falls
-        if not state.memory["unfinished"]:
+        if work.finished:
             level = _means(problem, g, chosen)
             paired = np.isnan(level)
             low = np.where(paired, state.most, level) - state.least
@@ -134,7 +146,7 @@ class Rosen(Solver):
         return _at_most(_MOST, np.flatnonzero(chosen), state)
 
     @staticmethod
-    def _several(state: State) -> Index:
+    def _several(state: State, work: Faces) -> Index:
         """The free variables and, of each group and on each side, the worst violators; or all."""
         problem, u, g = state.problem, state.u, state.g
         if problem.m <= _WHOLE:
@@ -146,7 +158,7 @@ class Rosen(Solver):
         for side, excess in ((rises & ~falls, level - g), (falls & ~rises, g - level)):
             wrong = np.flatnonzero(side & (excess > 0))
             wrong = wrong[np.lexsort((-excess[wrong], problem.group[wrong]))]
-            chosen[wrong[_rank(problem.group[wrong]) < state.memory["release"]]] = True
+            chosen[wrong[_rank(problem.group[wrong]) < work.release]] = True
         return _at_most(_MOST, np.flatnonzero(chosen), state)
 
 

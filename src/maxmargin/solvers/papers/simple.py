@@ -21,6 +21,7 @@ that it would carry past a bound are put there and the others solved for again
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from maxmargin._compiled.limits import current, slices
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.batch.batch import Batch
+from maxmargin.solvers.batch.batch import Batch, BatchWork
 from maxmargin.solvers.batch.newton import BlockStep
 from maxmargin.solvers.papers._active_set import ALONE, ENDLESS, ActiveSet
 from maxmargin.solvers.state import State
@@ -48,7 +49,30 @@ _MOST_PAIRS = 16_384
 _DENSE = 2000
 
 
-class SimpleSVM(Solver):
+@dataclass
+class SimpleWork:
+    """The active set S, and the place in the data from which violators are looked for."""
+
+    diag: Floats
+    active: ActiveSet
+    #: Learns many violators at once; None in the paper's form.
+    block_step: BlockStep | None
+    #: The next candidate.
+    next: int = 0
+    #: The counts of `Solution.details`.
+    counts: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("learnt", "backtracked", "pruned", "drift", "repaired"), 0)
+    )
+    #: Whether it is the turn of single violators after a block step.
+    single: bool = False
+    #: Block steps that have not lowered the violation, and the least violation so far.
+    idle: int = 0
+    worst: float = np.inf
+    #: The working data of `Batch`, once the run has been handed over to it.
+    batch: BatchWork | None = None
+
+
+class SimpleSVM(Solver[SimpleWork]):
     """Active set for the C-SVC duals, with squared or plain slack.
 
     Parameters
@@ -81,6 +105,7 @@ class SimpleSVM(Solver):
 
     def __init__(self, block: bool = False, factor_bytes: int = 4 << 30) -> None:
         self.block, self.factor_bytes = bool(block), int(factor_bytes)
+        self._batch = Batch()
 
     def __repr__(self) -> str:
         return "SimpleSVM(block=True)" if self.block else "SimpleSVM()"
@@ -89,101 +114,107 @@ class SimpleSVM(Solver):
         """Problems with one sum whose matrix is K, shifted or ridged."""
         return problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.self_scaled
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State) -> SimpleWork:
         """S holds the free variables, or the closest pair where all are zero."""
-        problem, memory = state.problem, state.memory
-        memory["diag"] = problem.diag(state.gram)
-        unit = float(np.mean(np.abs(memory["diag"]))) or 1.0
-        memory["active"] = ActiveSet(state.u, problem.lo, problem.hi, unit, self.factor_bytes)
-        memory.setdefault("next", 0)
-        memory.setdefault("block step", BlockStep() if self.block else None)
-        memory.setdefault(
-            "details", dict.fromkeys(("learnt", "backtracked", "pruned", "drift", "repaired"), 0)
-        )
-        if memory.get("other") is not None:
-            memory["other"].begin(state)
-            return
+        diag = state.problem.diag(state.gram)
+        work = SimpleWork(diag, self._empty(state, diag), BlockStep() if self.block else None)
+        self._fill(state, work)
+        return work
+
+    def rows_replaced(self, state: State, work: SimpleWork) -> SimpleWork:
+        """S and its factor from the new rows; the counts stay."""
+        if work.batch is not None:
+            work.batch = self._batch.rows_replaced(state, work.batch)
+            return work
+        work.diag = state.problem.diag(state.gram)
+        work.active = self._empty(state, work.diag)
+        self._fill(state, work)
+        return work
+
+    def _empty(self, state: State, diag: Floats) -> ActiveSet:
+        unit = float(np.mean(np.abs(diag))) or 1.0
+        return ActiveSet(state.u, state.problem.lo, state.problem.hi, unit, self.factor_bytes)
+
+    def _fill(self, state: State, work: SimpleWork) -> None:
+        problem = state.problem
         free = np.flatnonzero((state.u > problem.lo) & (state.u < problem.hi))
         if len(free):
-            self._load(state, free)
+            self._load(state, work, free)
         elif not state.u.any():
             pair = closest_pair(problem, state.gram)
             if pair is not None:
-                self._learn_pair(state, *pair)
+                self._learn_pair(state, work, *pair)
 
-    def details(self, state: State) -> dict[str, float]:
+    def details(self, state: State, work: SimpleWork) -> dict[str, float]:
         """See the notes of the class."""
-        return dict(state.memory["details"])
+        return dict(work.counts)
 
-    def paper_rule(self, state: State) -> float:
+    def paper_rule(self, state: State, work: SimpleWork) -> float:
         """By how much y f(x) >= 1 is missed, f in the ridged space."""
         level = state.problem.offset(state.u, state.g)[state.problem.group]
         rises, falls = state.u < state.problem.hi, state.u > state.problem.lo
         short = np.where(rises, level - state.g, -np.inf)
         return float(np.max(np.maximum(short, np.where(falls, state.g - level, -np.inf)), initial=0.0))
 
-    def settle(self, state: State) -> bool:
-        """What the other solver may have put off."""
-        other = state.memory.get("other")
-        return other is not None and bool(other.settle(state))
+    def reconstruct(self, state: State, work: SimpleWork) -> bool:
+        """See `Solver.reconstruct`; `Batch` may have postponed updates."""
+        return work.batch is not None and self._batch.reconstruct(state, work.batch)
 
-    def abandon(self, state: State) -> None:
+    def abandon(self, state: State, work: SimpleWork) -> None:
         """See `Solver.abandon`."""
-        if state.memory.get("other") is not None:
-            state.memory["other"].abandon(state)
+        if work.batch is not None:
+            self._batch.abandon(state, work.batch)
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: State, work: SimpleWork) -> None:
         """Learn a number of violators, then bring all gradients up to date."""
-        memory = state.memory
-        if memory.get("other") is not None:
-            memory["other"].advance(state)
+        if work.batch is not None:
+            self._batch.advance(state, work.batch)
             return
-        if memory["block step"] is not None and self._block_step(state):
+        if work.block_step is not None and self._block_step(state, work, work.block_step):
             return
-        self._repair(state)
-        if memory.get("other") is not None:
+        self._repair(state, work)
+        if work.batch is not None:
             return
-        if not memory["active"].has_room():
-            self._hand_over(state)
+        if not work.active.has_room():
+            self._hand_over(state, work)
             return
-        self._pass(state)
+        self._pass(state, work)
 
     # -- the block form ------------------------------------------------------------------------------
 
-    def _block_step(self, state: State) -> bool:
+    def _block_step(self, state: State, work: SimpleWork, step: BlockStep) -> bool:
         """Learn many violators; False where that does not pay, and it is the turn of single ones."""
-        memory, problem = state.memory, state.problem
-        if memory.pop("single", False):
+        problem = state.problem
+        if work.single:
+            work.single = False
             return False
-        step: BlockStep = memory["block step"]
         size = len(step._movable(state))
         if 2 * size**2 * state.gram.dtype.itemsize > self.factor_bytes:
-            self._hand_over(state)
+            self._hand_over(state, work)
             return True
         taken = step.take(state)
         if taken:
             least, most = problem.extremes(state.u, state.g)
             worst = float(np.max(most - least))
             # Newcomers may raise the violation at first; from then on it has to fall.
-            idle = 0 if not step.all_in or worst < 0.9 * memory.get("worst", np.inf) else memory["idle"] + 1
-            memory.update(idle=idle, worst=min(worst, memory.get("worst", np.inf)) if step.all_in else np.inf)
+            work.idle = 0 if not step.all_in or worst < 0.9 * work.worst else work.idle + 1
+            work.worst = min(worst, work.worst) if step.all_in else np.inf
             state.n_iter += 1
-            memory["details"]["learnt"] += 1
-        if not taken or memory["idle"] >= _PATIENCE:
-            memory.update(single=taken, idle=0)
-            self._load(state, np.flatnonzero((state.u > problem.lo) & (state.u < problem.hi)))
+            work.counts["learnt"] += 1
+        if not taken or work.idle >= _PATIENCE:
+            work.single, work.idle = taken, 0
+            self._load(state, work, np.flatnonzero((state.u > problem.lo) & (state.u < problem.hi)))
         return taken
 
     # -- the paper's form ----------------------------------------------------------------------------
 
-    def _pass(self, state: State) -> None:
+    def _pass(self, state: State, work: SimpleWork) -> None:
         """Candidates in the order of the data, until a slice is full or each has been seen once."""
-        problem, gram, memory, u = state.problem, state.gram, state.memory, state.u
-        active: ActiveSet = memory["active"]
-        run = _Run(state)
+        problem, gram, u, active = state.problem, state.gram, state.u, work.active
+        run = _Pass(state)
         run.mark(active.members)
         tol = 0.5 * max(state.target, 0.0)
-        at, seen, learnt = memory["next"], 0, 0
+        at, seen, learnt = work.next, 0, 0
         limit = current()
         while seen < problem.m and learnt < min(_SLICE, state.left) and not limit.over:
             end = min(problem.m, at + problem.m - seen, at + run.span)
@@ -199,12 +230,11 @@ class SimpleSVM(Solver):
             if not active.has_room():
                 break
             column = run.column(active.members, c)
-            outcome, gone, _ = active.learn(c, column, float(memory["diag"][c]), excess)
+            outcome, gone, _ = active.learn(c, column, float(work.diag[c]), excess)
             learnt += 1
-            details = memory["details"]
-            details["learnt"] += 1
-            details["pruned"] += len(gone)
-            details["backtracked"] += bool(len(gone))
+            work.counts["learnt"] += 1
+            work.counts["pruned"] += len(gone)
+            work.counts["backtracked"] += bool(len(gone))
             run.moved(c, active.members, gone)
             run.mark(active.members)
             if outcome == ENDLESS:
@@ -212,45 +242,44 @@ class SimpleSVM(Solver):
                 break
             if outcome == ALONE:
                 break
-        memory["next"] = at
+        work.next = at
         state.n_iter += learnt
         idx = run.changed()
         problem.update(state.g, idx, u[idx] - run.base[idx], gram)
         if not active.size and not state.stuck:
-            state.stuck = not self._find_partners(state, learnt)
+            state.stuck = not self._find_partners(state, work, learnt)
         elif not learnt and active.has_room() and not limit.over:
             # No violator in a whole pass: the end, or nothing more to be had in this precision.
-            self._measure(state)
+            self._measure(state, work)
             state.stuck = True
 
-    def _find_partners(self, state: State, learnt: int) -> bool:
+    def _find_partners(self, state: State, work: SimpleWork, learnt: int) -> bool:
         """Nothing is free: begin S anew with the most violating pair; whether there is one."""
         least, most = state.problem.extremes(state.u, state.g)
         if not most[0] > least[0]:
             return learnt > 0
         i = int(np.argmin(np.where(state.u < state.problem.hi, state.g, np.inf)))
         j = int(np.argmax(np.where(state.u > state.problem.lo, state.g, -np.inf)))
-        self._learn_pair(state, i, j)
+        self._learn_pair(state, work, i, j)
         return True
 
-    def _learn_pair(self, state: State, i: int, j: int) -> None:
+    def _learn_pair(self, state: State, work: SimpleWork, i: int, j: int) -> None:
         """S from j, then i learnt."""
-        memory, problem = state.memory, state.problem
-        active: ActiveSet = memory["active"]
-        run = _Run(state)
-        active.seed(j, float(memory["diag"][j]), float(state.g[j]))
+        problem, active, diag = state.problem, work.active, work.diag
+        run = _Pass(state)
+        active.seed(j, float(diag[j]), float(state.g[j]))
         outcome, _, _ = active.learn(
-            i, run.column(active.members, i), float(memory["diag"][i]), float(state.g[i] - state.g[j])
+            i, run.column(active.members, i), float(diag[i]), float(state.g[i] - state.g[j])
         )
         idx = np.array([i, j])
         problem.update(state.g, idx, state.u[idx] - run.base[idx], state.gram)
         state.stuck = outcome == ENDLESS
 
-    def _load(self, state: State, free: Index) -> None:
+    def _load(self, state: State, work: SimpleWork, free: Index) -> None:
         """S from these variables, with one common gradient."""
-        active: ActiveSet = state.memory["active"]
+        active = work.active
         if not active.has_room(len(free)):
-            self._hand_over(state)
+            self._hand_over(state, work)
             return
         if not len(free):
             active.size = 0
@@ -260,37 +289,36 @@ class SimpleSVM(Solver):
         H = H.astype(np.float64)
         for ridge in (0.0, 1e-12, 1e-9, 1e-6):
             try:
-                H[np.arange(len(free)), np.arange(len(free))] += ridge * state.memory["diag"][free]
+                H[np.arange(len(free)), np.arange(len(free))] += ridge * work.diag[free]
                 active.load(free, H)
             except np.linalg.LinAlgError:
                 continue
             break
         else:  # far from definite: begin from a single one
-            active.seed(int(free[0]), float(state.memory["diag"][free[0]]), float(state.g[free[0]]))
+            active.seed(int(free[0]), float(work.diag[free[0]]), float(state.g[free[0]]))
             return
         active.relax(state.g[free])
         idx = free[state.u[free] != base[free]]
         state.problem.update(state.g, idx, state.u[idx] - base[idx], state.gram)
 
-    def _measure(self, state: State) -> float:
+    def _measure(self, state: State, work: SimpleWork) -> float:
         """How far the gradients of S are from the level, which is set to their middle."""
-        active: ActiveSet = state.memory["active"]
+        active = work.active
         g = state.g[active.members]
         drift = 0.5 * float(np.ptp(g)) if len(g) else 0.0
-        details = state.memory["details"]
-        details["drift"] = max(details["drift"], drift)
+        work.counts["drift"] = max(work.counts["drift"], drift)
         if len(g):
             active.level = 0.5 * float(g.min() + g.max())
         return drift
 
-    def _repair(self, state: State) -> None:
-        """A factor that has drifted is computed anew; so is one that missed what another step changed."""
-        active: ActiveSet = state.memory["active"]
-        if active.size and self._measure(state) > 0.1 * max(state.target, 0.0):
-            state.memory["details"]["repaired"] += 1
-            self._load(state, active.members.copy())
+    def _repair(self, state: State, work: SimpleWork) -> None:
+        """Recompute a factor that has drifted, or that lacks the changes of another kind of step."""
+        active = work.active
+        if active.size and self._measure(state, work) > 0.1 * max(state.target, 0.0):
+            work.counts["repaired"] += 1
+            self._load(state, work, active.members.copy())
 
-    def _hand_over(self, state: State) -> None:
+    def _hand_over(self, state: State, work: SimpleWork) -> None:
         size = np.count_nonzero(state.u)
         warnings.warn(
             f"SimpleSVM: the factor of {size} support vectors and more takes over "
@@ -298,11 +326,10 @@ class SimpleSVM(Solver):
             RuntimeWarning,
             stacklevel=2,
         )
-        state.memory["other"] = Batch()
-        state.memory["other"].begin(state)
+        work.batch = self._batch.begin(state)
 
 
-class _Run:
+class _Pass:
     """Outputs of candidates while S moves: the gradient of `base` and what has changed since."""
 
     def __init__(self, state: State) -> None:

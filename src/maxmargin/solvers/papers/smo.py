@@ -21,11 +21,13 @@ of M variables (see `maxmargin.solvers.papers._cycles`) takes M m and includes t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers import _cycles as cy
@@ -35,7 +37,22 @@ from maxmargin.solvers.papers._staged import staged_steps
 from maxmargin.solvers.state import State
 
 
-class SMO(Solver):
+@dataclass
+class SMOWork:
+    """Constants of a run, for compiled code."""
+
+    diag: Floats
+    #: The least curvature of a step.
+    tau: float
+    #: Columns of the variables in kernel rows.
+    columns: Index
+    #: The largest decrease found so far by the staged selection.
+    found: Floats
+    #: Recent steps, in which cycles are looked for.
+    cycles: Cycles
+
+
+class SMO(Solver[SMOWork]):
     """Pair steps on cached kernel rows; the reference that other solvers are compared with.
 
     Parameters
@@ -83,7 +100,7 @@ class SMO(Solver):
         more = ", accelerate=True" if self.accelerate else ""
         return f"SMO(selection={self.selection!r}{more})"
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State) -> SMOWork:
         """Diagonal, curvature floor and columns of the variables."""
         problem, gram = state.problem, state.gram
         diag = problem.diag(gram)
@@ -91,31 +108,33 @@ class SMO(Solver):
         rows = 2 if self.selection == "first-order" else 1 + problem.n_groups * (2 if staged else 1)
         rows = min(rows, len(np.unique(problem.row)))
         check_room(gram, rows, "SMO")
-        state.memory["diag"] = diag
-        state.memory["tau"] = least_curvature(diag, gram)
-        state.memory["columns"] = gram.columns[problem.row]
-        state.memory["found"] = np.full(1, np.inf)
-        state.memory["cycles"] = Cycles.of(problem.m if self.accelerate else 0)
+        return SMOWork(
+            diag=diag,
+            tau=least_curvature(diag, gram),
+            columns=gram.columns[problem.row],
+            found=np.full(1, np.inf),
+            cycles=Cycles.of(problem.m if self.accelerate else 0),
+        )
 
-    def advance(self, state: State) -> None:
+    def advance(self, state: State, work: SMOWork) -> None:
         """Pair steps until a row is missing (fetched, then on) or a slice of the budget is used."""
-        problem, gram, memory = state.problem, state.gram, state.memory
+        problem, gram = state.problem, state.gram
 
         def steps(there: Any, budget: int, need: Any, report: Any) -> None:
             given = (
                 state.u, state.g, problem.lo, problem.hi, problem.ridge, problem.group,
-                problem.n_groups, problem.label, problem.coupling, problem.shift, memory["diag"],
-                gram.table, gram.slot[problem.row], there, memory["columns"],
+                problem.n_groups, problem.label, problem.coupling, problem.shift, work.diag,
+                gram.table, gram.slot[problem.row], there, work.columns,
             )  # fmt: skip
             if self._staged(problem):
                 staged_steps(
-                    *given, budget, self._target(state), memory["tau"], self.cooling, memory["found"],
+                    *given, budget, self._target(state), work.tau, self.cooling, work.found,
                     need, report,
                 )  # fmt: skip
                 return
             _pair_steps(
-                *given, self.selection == "second-order", budget, self._target(state), memory["tau"],
-                self.accelerate, memory["cycles"], gram.capacity, need, report,
+                *given, self.selection == "second-order", budget, self._target(state), work.tau,
+                self.accelerate, work.cycles, gram.capacity, need, report,
             )  # fmt: skip
 
         run(state, steps, 2 * problem.n_groups + (1024 if self.accelerate else 1), self.prefetch)
@@ -126,7 +145,7 @@ class SMO(Solver):
     def _target(self, state: State) -> float:
         return 2.0 * state.stop.tol if state.stop.criterion == "paper" else state.target
 
-    def paper_rule(self, state: State) -> float:
+    def paper_rule(self, state: State, work: SMOWork) -> float:
         """Half of the widest range of gradients, which is to be at most tau."""
         return 0.5 * float(np.max(state.most - state.least, initial=0.0))
 
