@@ -1,4 +1,4 @@
-"""Many small machines behind the estimators: the quick way, the ordinary way and scikit-learn agree."""
+"""Many small problems behind the estimators: one compiled call, the loop and scikit-learn agree."""
 
 import warnings
 from itertools import combinations
@@ -11,20 +11,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, OneClassSVM
 from maxmargin.solvers import Batch
-from maxmargin.solvers.batch.whole import SmallMachines
+from maxmargin.solvers.batch.whole import WholeProblems
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    """How many machines ended in the quick way, and how many did not."""
-    count, solve = [], SmallMachines.solve
+    """For every problem, whether one compiled call has solved it."""
+    count, solve = [], WholeProblems.attempt
 
     def spy(self, *arguments):
         found = solve(self, *arguments)
-        count.append(not isinstance(found, np.ndarray))
+        count.append(found.solution is not None)
         return found
 
-    monkeypatch.setattr(SmallMachines, "solve", spy)
+    monkeypatch.setattr(WholeProblems, "attempt", spy)
     return count
 
 
@@ -36,8 +36,8 @@ def data(sizes=(60, 40, 25, 10), d=4, seed=0, apart=1.0):
 
 
 def ordinary(model, X, y=None, **weights):
-    """The same fit without the quick way: progress is shown."""
-    return type(model)(**{**model.get_params(), "verbose": True}).fit(X, y, **weights)
+    """The same fit by checkpoints and steps: a working set of a given size has no other engine."""
+    return type(model)(**{**model.get_params(), "solver": Batch(working_set=1024)}).fit(X, y, **weights)
 
 
 def objectives(model, X, y, gamma):
@@ -78,7 +78,7 @@ SIZES = {
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES.keys())
-def test_same_machines_as_the_ordinary_way_and_as_scikit_learn(sizes, tol, quick):
+def test_same_models_as_the_loop_and_as_scikit_learn(sizes, tol, quick):
     X, y = data(sizes)
     for C in (0.1, 1.0, 50.0):
         model = SVC(C=C, gamma=0.3, tol=tol).fit(X, y)
@@ -168,14 +168,14 @@ def test_duplicates_with_equal_and_opposite_labels_are_solved(loss, quick):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("cache_size", [1e-6, 0.01, 0.05, 200])
 def test_the_budget_of_the_cache_does_not_change_the_machines(cache_size, n_jobs, quick, monkeypatch):
-    used, solve = [], SmallMachines.solve
+    used, solve = [], WholeProblems.attempt
 
     def spy(self, *arguments):
         found = solve(self, *arguments)
         used.append((self.rows.pool.nbytes, self.bytes_used))
         return found
 
-    monkeypatch.setattr(SmallMachines, "solve", spy)
+    monkeypatch.setattr(WholeProblems, "attempt", spy)
     X, y = data((80, 60, 40, 5))
     model = SVC(C=5.0, gamma=0.3, tol=1e-5, cache_size=cache_size, n_jobs=n_jobs).fit(X, y)
     assert model.status_ == "solved"

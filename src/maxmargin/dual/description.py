@@ -107,6 +107,16 @@ class Description:
         weights = not self.p.any() and not self.lo.any() and bool(np.isposinf(self.hi).all())
         return weights and bool((self.sums == 1).all()) and self.signs is not None
 
+    @lazy
+    def two_hulls(self) -> bool:
+        """Whether it looks for the nearest points of two hulls, whose multiple is a C-SVC."""
+        return self.hull and self.self_scaled and self.n_groups == 2
+
+    @property
+    def tolerance_share(self) -> float:
+        """Share of an estimator's tolerance that each group may take: two hulls share it."""
+        return 0.5 if self.two_hulls else 1.0
+
     def _check(self) -> None:
         if (self.lo > self.hi).any():
             raise ValueError("Every lower bound must be at most its upper bound.")

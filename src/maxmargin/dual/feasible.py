@@ -12,7 +12,7 @@ from maxmargin.dual._group import fill_evenly, shift_sum
 from maxmargin.dual.description import Description
 
 # Relative error of a sum, and distance from a bound relative to the box, that rounding alone explains.
-_SUM_ERROR, _AT_BOUND = 1e-9, 1e-12
+SUM_ERROR, AT_BOUND = 1e-9, 1e-12
 
 
 class FeasiblePoints(Description):
@@ -53,7 +53,7 @@ class FeasiblePoints(Description):
             return False
         size = np.maximum(np.abs(self.sums), self._total(np.abs(u)))
         size = np.maximum(size, 1e-6 * np.max(size))  # a group of next to nothing is rounded like the others
-        return bool((np.abs(self._total(u) - self.sums) <= _SUM_ERROR * size).all())
+        return bool((np.abs(self._total(u) - self.sums) <= SUM_ERROR * size).all())
 
     def snap(self, u: Floats) -> Floats:
         """The same point with variables on the bounds from which only rounding separates them.
@@ -66,7 +66,7 @@ class FeasiblePoints(Description):
         """
         given, u = u, self._one_sided(u)
         with np.errstate(invalid="ignore"):
-            near = np.where(np.isfinite(self.hi - self.lo), _AT_BOUND * (self.hi - self.lo), 0.0)
+            near = np.where(np.isfinite(self.hi - self.lo), AT_BOUND * (self.hi - self.lo), 0.0)
             out = np.where(u - self.lo <= near, self.lo, np.where(self.hi - u <= near, self.hi, u))
         moved = np.flatnonzero(out != given)
         if not len(moved):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -20,9 +19,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from maxmargin import solvers
 from maxmargin._compiled.limits import Limit, Stopped
 from maxmargin._compiled.threads import Threads, effective_n_jobs
-from maxmargin._sklearn import CallbackSupportMixin, Interval, StrOptions, callbacks_of, num_samples
+from maxmargin._sklearn import CallbackSupportMixin, Interval, StrOptions, num_samples
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
+from maxmargin.estimators._observers import Observers
+from maxmargin.estimators._plan import Plan
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators._weights import checked_weights
 from maxmargin.kernels._columns import product
@@ -32,15 +33,8 @@ from maxmargin.kernels.kernel import NAMES, Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.interrupt import watch_interrupt
-from maxmargin.solvers.solution import Record, Solution, Status, not_begun
-from maxmargin.solvers.state import Stop
-
-# Samples of a machine up to which kernel values are float64: always, and where float32 could be too rough.
-_SMALL, _STILL_SMALL = 512, 2048
-# Multiplications of a machine's whole matrix from which on machines run side by side.
-_WORTH_A_TEAM = 30_000_000
-# What a variable of a small machine costs, in kernel values.
-_SMALL_STEPS = 100
+from maxmargin.solvers.many import Subproblems
+from maxmargin.solvers.solution import Solution, Status, not_begun
 
 # Sum of coefficients up to which float32 kernel values predict to four digits.
 _LARGEST_SUM = 1000.0
@@ -60,57 +54,6 @@ _ADVICE = {
     Status.INTERRUPTED: "it was interrupted; the best solution so far is kept (press again within three "
     "seconds to stop what follows too)",
 }
-
-
-@dataclass(frozen=True)
-class Machine:
-    """One dual problem of an estimator.
-
-    A name, the problem, its samples (positions in the Gram matrix), the segments that these are, a start.
-    Twin variables have the same samples, and the segment is named twice.
-    """
-
-    name: str
-    problem: Dual
-    samples: Index
-    segments: Index
-    warm: Floats | None = None
-
-
-class Machines(Sequence[Machine]):
-    """The machines of an estimator, made when they are first asked for: of many classes there are very many.
-
-    Parameters
-    ----------
-    sizes : ndarray of int
-        Variables of each machine.
-    make : callable
-        The machine with a given index.
-    heaviest : int
-        The machine with the largest bounds; all others are of the same kind.
-    """
-
-    def __init__(self, sizes: Index, make: Callable[[int], Machine], heaviest: int = 0) -> None:
-        self.sizes, self._make = sizes, make
-        self._made: dict[int, Machine] = {}
-        largest = int(np.argmax(sizes))
-        #: Machines that all others can be judged by.
-        self.typical = [self[k] for k in sorted({largest, heaviest})]
-
-    @staticmethod
-    def one(machine: Machine) -> Machines:
-        """A single machine."""
-        return Machines(np.array([machine.problem.m]), lambda k: machine)
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-    def __getitem__(self, k: Any) -> Any:
-        if not 0 <= k < len(self.sizes):
-            raise IndexError(k)  # by which iteration ends
-        if k not in self._made:
-            self._made[k] = self._make(k)
-        return self._made[k]
 
 
 class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
@@ -200,158 +143,41 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
         X: Any,
         kernel: Kernel,
         order: Index,
-        segments: Index,
-        machines: Machines,
+        problems: Subproblems,
         limit: Limit,
         *,
-        double: bool,
+        double: bool = False,
     ) -> list[Solution]:
-        """Solve the machines over one Gram matrix of the rows `order` of X.
+        """Solve the problems over one Gram matrix of the rows `order` of X.
 
-        The solution of a machine that was not begun when the time was up has no variables.
+        The solution of a problem that was not begun when the time was up has no variables.
         """
+        plan = Plan.of(self, problems, double=double)
         found: dict[int, Solution] = {}
         with watch_interrupt(limit), limit, suppress(Stopped):  # before there was a Gram matrix
-            self._solve_all(X, kernel, order, segments, machines, limit, found, double=double)
+            gram = plan.gram(X, kernel, order, problems)
+            with Observers(self, len(problems)) as observers:
+                found = plan.solver.solve_many(
+                    problems,
+                    gram,
+                    stop=plan.stop,
+                    interrupt=limit,
+                    observe=observers.callback if observers.active else None,
+                    n_jobs=plan.n_jobs,
+                )
+                observers.end(problems, found)
         nothing = not_begun(np.zeros(0), np.zeros(0), limit)
-        return [found.get(k, nothing) for k in range(len(machines))]
+        return [found.get(k, nothing) for k in range(len(problems))]
 
     def _solve_one(self, X: Any, order: Index, problem: Dual, warm: Floats | None, limit: Limit) -> Solution:
-        """The solution of the only machine of an estimator, over the rows `order` of X."""
-        own, parts = np.arange(len(order)), 2 if problem.twins else 1
-        machine = Machine("all", problem, np.tile(own, parts), np.zeros(parts, np.intp), warm)
-        kernel, segments = self._kernel_for(X, np.sort(order)), np.array([0, len(order)])
-        solution = self._solve(X, kernel, order, segments, Machines.one(machine), limit, double=False)[0]
+        """The solution of the only problem of an estimator, over the rows `order` of X."""
+        kernel = self._kernel_for(X, np.sort(order))
+        problems = Subproblems.one(problem, len(order), warm)
+        solution = self._solve(X, kernel, order, problems, limit)[0]
         if not len(solution.u):
             u = problem.start()
             solution = not_begun(u, problem.ridge * u - problem.p, limit, problem.n_groups)
         return solution
-
-    def _solve_all(
-        self,
-        X: Any,
-        kernel: Kernel,
-        order: Index,
-        segments: Index,
-        machines: Machines,
-        limit: Limit,
-        found: dict[int, Solution],
-        *,
-        double: bool,
-    ) -> None:
-        from maxmargin.gram.gram import Gram  # compiled loops: not at import
-
-        solver = solvers.get(self.solver)
-        many = len(machines) > 1
-        problems = [machine.problem for machine in machines.typical]
-        # Where checking float32 values would cost more than computing float64 ones.
-        largest = max(len(m.samples) // (2 if m.problem.twins else 1) for m in machines.typical)
-        rounding = max(map(_float32_rounding, problems))
-        small = largest <= _SMALL or (
-            largest <= _STILL_SMALL and (self.tol < 1e-4 or rounding > 10 * self.tol)
-        )
-        context = self._callback_context(len(machines))
-        gram = Gram(
-            X,
-            kernel,
-            cache_bytes=int(self.cache_size * (1 << 20)),
-            dtype=np.float64 if double or small else np.float32,
-            index=None if np.array_equal(order, np.arange(num_samples(X))) else order,
-            segments=segments if many else None,
-            n_jobs=self.n_jobs,
-        )
-        # Two hulls that are right to tol each make a machine that is right to twice that.
-        tol = 0.5 * self.tol if problems[0].name == "nearest_points" else self.tol
-        stop = Stop(tol=tol, max_iter=None if self.max_iter == -1 else self.max_iter, max_time=None)
-        watched = context is not None or self.verbose
-        quick = None if watched else solver.small_machines(gram, segments, problems, stop, many)
-        sizes = machines.sizes
-        # Without `quick`, small machines spend their time in the interpreter, where threads only wait.
-        work = float(sizes.sum() * _SMALL_STEPS if quick is not None else sizes.max() ** 2) * gram.cost
-        side_by_side = many and context is None and not callable(self.kernel) and work > _WORTH_A_TEAM
-        if side_by_side:
-            gram.threads = Threads(1)
-        team_size = effective_n_jobs(self.n_jobs) if side_by_side else 1
-        with ExitStack() as stack:
-            stack.enter_context(gram.threads)
-            table = self._live_table(stack)
-
-            def run(k: int) -> None:
-                if limit.late:
-                    return
-                machine = machines[k]
-                warm = machine.warm
-                budget = gram.cache_bytes
-                if quick is not None and not limit.over:
-                    try:
-                        done = quick.solve(machine.problem, machine.samples, machine.segments, warm)
-                    except Stopped:
-                        done = warm
-                    if isinstance(done, Solution):
-                        found[k] = done
-                        return
-                    warm = done
-                    budget = max(0, budget - quick.bytes_used)
-                rows: Any = gram
-                if many:
-                    rows = gram.view(machine.samples, cache_bytes=budget // team_size)
-                elif quick is not None:
-                    rows = gram.view(gram.columns, cache_bytes=budget)
-                found[k] = solver.solve(
-                    machine.problem,
-                    rows,
-                    warm=warm,
-                    stop=stop,
-                    callback=self._callback(machine.name, table, context),
-                    interrupt=limit,
-                )
-                if table is not None:
-                    table.end(machine.name, found[k])
-
-            # The largest machines first, so that the last ones to run are short.
-            largest_first = np.argsort(-sizes, kind="stable")
-            if side_by_side:
-                team = stack.enter_context(Threads(self.n_jobs))
-                team.run(run, [(int(k),) for k in largest_first])
-            else:
-                for k in range(len(machines)):
-                    run(k)
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self)
-
-    def _live_table(self, stack: ExitStack) -> Any:
-        if not self.verbose:
-            return None
-        from maxmargin.estimators._report import LiveTable
-
-        return stack.enter_context(LiveTable(f"{type(self).__name__}, solver {self.solver}"))
-
-    def _callback_context(self, n_machines: int) -> Any:
-        """scikit-learn's callbacks: one task per machine, one sub-task per checkpoint."""
-        if callbacks_of(self) is None:
-            return None
-        context = self._init_callback_context(max_subtasks=n_machines)
-        context.call_on_fit_task_begin(estimator=self)
-        return context
-
-    def _callback(self, name: str, table: Any, context: Any) -> Callable[[Record], bool] | None:
-        if table is None and context is None:
-            return None
-        machine = None
-        if context is not None:
-            machine = context.subcontext(task_name=f"machine {name}", max_subtasks=None)
-            machine.call_on_fit_task_begin(estimator=self)
-
-        def show(record: Record) -> bool:
-            if table is not None:
-                table.update(name, record)
-            if machine is None:
-                return False
-            step = machine.subcontext(task_name="checkpoint")
-            step.call_on_fit_task_begin(estimator=self)
-            return bool(step.call_on_fit_task_end(estimator=self))
-
-        return show
 
     def _report(self, solutions: Sequence[Solution]) -> None:
         """Fitted attributes that tell how training went, and a warning where it fell short."""
@@ -502,12 +328,6 @@ def check_finite(coef: Floats, intercept: Floats) -> None:
             "The dual coefficients or intercepts are not finite. The input data may contain "
             "large values and need to be preprocessed."
         )
-
-
-def _float32_rounding(problem: Dual) -> float:
-    """What the rounding of kernel values about 1 may do to a gradient at most; 0 if nobody can tell."""
-    size = float(np.sum(problem.hi - problem.lo))
-    return 2.0**-24 * problem.scale * size if np.isfinite(size) else 0.0
 
 
 def _align(matrix: Any) -> Any:

@@ -33,13 +33,12 @@ from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators.base import (
     BaseSVM,
-    Machine,
-    Machines,
     _align,
     box,
     check_finite,
     rescaled,
 )
+from maxmargin.solvers.many import Subproblem, Subproblems
 from maxmargin.solvers.solution import Solution, Status
 
 
@@ -107,7 +106,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         pairs = list(combinations(range(len(self.classes_)), 2))
         machines = self._machines(pairs, order, segments, weight)
         solutions = self._solve(
-            X, kernel, order, segments, machines, limit, double=machines.typical[0].problem.self_scaled
+            X, kernel, order, machines, limit, double=machines.typical[0].problem.self_scaled
         )
         problems, scaled = {}, list(solutions)
         for k, solution in enumerate(solutions):
@@ -141,12 +140,13 @@ class BaseSVC(ClassifierMixin, BaseSVM):
 
     def _machines(
         self, pairs: list[tuple[int, int]], order: Index, segments: Index, weight: Floats
-    ) -> Machines:
+    ) -> Subproblems:
         """One machine per pair."""
         a, b = np.array(pairs).T
         counts = np.diff(segments)
         total = np.add.reduceat(weight, segments[:-1])
-        return Machines(
+        return Subproblems(
+            segments,
             counts[a] + counts[b],
             lambda k: self._machine(pairs[k], order, segments, weight),
             int(np.argmax(total[a] + total[b])),
@@ -169,7 +169,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             raise ValueError("class_weight must not be negative.")
         return np.asarray(label, dtype=np.intp)
 
-    def _machine(self, pair: tuple[int, int], order: Index, segments: Index, weight: Floats) -> Machine:
+    def _machine(self, pair: tuple[int, int], order: Index, segments: Index, weight: Floats) -> Subproblem:
         first, second = pair
         samples = np.concatenate([np.arange(segments[k], segments[k + 1]) for k in pair])
         # scikit-learn's signs: the second class is positive if there are two, else the first.
@@ -178,7 +178,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         y[segments[first + 1] - segments[first] :] = -sign
         problem = self._pair_problem(y, weight[samples])
         name = f"{self.classes_[first]} / {self.classes_[second]}"
-        return Machine(name, problem, samples, np.array(pair), self._warm(pair, problem, order[samples]))
+        return Subproblem(name, problem, samples, np.array(pair), self._warm(pair, problem, order[samples]))
 
     def _warm(self, pair: tuple[int, int], problem: Dual, samples: Index) -> Floats | None:
         """The previous solution of this pair, where `warm_start` asks for it and it fits."""
@@ -229,7 +229,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self,
         order: Index,
         pairs: list[tuple[int, int]],
-        machines: Machines,
+        machines: Subproblems,
         solutions: list[Solution],
     ) -> None:
         """What the next fit may start from."""

@@ -208,6 +208,11 @@ class Gram(SummedRows):
         return self._relative(self.dtype, index, cache_bytes)
 
     @property
+    def releases_gil(self) -> bool:
+        """Whether rows are computed outside the interpreter: not by a callable."""
+        return not callable(self.kernel.name)
+
+    @property
     def can_part(self) -> bool:
         """Whether `part` is worth while: not for a matrix that is read where it lies."""
         return self.kernel.name != "precomputed"

@@ -14,8 +14,9 @@ from maxmargin._types import Floats
 from maxmargin.dual import Dual
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.loop import Loop, Meter
+from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
 from maxmargin.solvers.registry import accepting
-from maxmargin.solvers.solution import Callback, Solution, not_begun
+from maxmargin.solvers.solution import Callback, Observer, Solution, not_begun
 from maxmargin.solvers.state import State, Stop
 
 #: The dataclass in which a solver keeps its own working data during a run.
@@ -134,6 +135,50 @@ class Solver(ABC, Generic[W]):
                 limit = interrupt
                 stack.enter_context(under(limit))
             return self._run(problem, gram, warm, stop, callback, Meter(gram, limit, began))
+
+    def solve_many(
+        self,
+        problems: Subproblems,
+        gram: Any,
+        *,
+        stop: Stop,
+        interrupt: Limit,
+        observe: Observer | None = None,
+        n_jobs: int | None = None,
+    ) -> dict[int, Solution]:
+        """Solve problems over rows of one Gram matrix, by whatever engine suits them.
+
+        Parameters
+        ----------
+        problems : Subproblems
+            The problems.
+        gram : Gram
+            The kernel rows of all of them.
+        stop : Stop
+            When to stop, for each.
+        interrupt : Limit
+            A deadline and a switch shared by all.
+        observe : callable, optional
+            ``observe(name)`` returns the callback of the problem with this name.
+        n_jobs : int, optional
+            Threads.
+
+        Returns
+        -------
+        dict
+            Solutions by index; problems that had not begun when the time was up are missing.
+        """
+
+        def solve(k: int, team: int) -> Solution:
+            sub: Subproblem = problems[k]
+            rows = gram.view(sub.samples, cache_bytes=gram.cache_bytes // team) if len(problems) > 1 else gram
+            callback = None if observe is None else observe(sub.name)
+            return self.solve(
+                sub.problem, rows, warm=sub.warm, stop=stop, callback=callback, interrupt=interrupt
+            )
+
+        work = float(problems.sizes.max() ** 2) * gram.cost
+        return solve_each(solve, problems, gram, work, n_jobs, interrupt)
 
     def _run(
         self,

@@ -11,17 +11,12 @@ from numpy.typing import NDArray
 from maxmargin._compiled.limits import slices
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
+from maxmargin.solvers import costs
 from maxmargin.solvers.state import State
 
 # Entries of the gradient that are recomputed to measure its error where all would be too many, and the factor
 # for entries that are not in the sample.
 _SAMPLE, _SAFETY = 64, 2.0
-# Kernel values up to which all entries are recomputed; otherwise up to this share of those computed so far.
-_ALWAYS, _SHARE = 1 << 18, 0.1
-# Products that recomputing with twice the digits may take (some seconds), and how much longer one takes.
-_MOST_PRODUCTS, _ACCURATE = 1 << 28, 40.0
-# What float32 rows are asked for at first, and each time after the gradient has been made exact.
-ROUGH, FINER = 1e-4, 1e-2
 # Times that numbers are improved before the rows become float64, and before the tolerance is given up.
 _PATIENCE, _MOST = 2, 12
 
@@ -35,9 +30,9 @@ def exact_entries(problem: Dual, u: Floats, some: Index, gram: Any, allowed: flo
     g = problem.exact_gradient(u, some, gram)
     error = problem.rounding(u, some, gram, double=True)
     poor = np.flatnonzero(~(error <= 0.01 * allowed))
-    if len(poor) and len(poor) * np.count_nonzero(u) * gram.cost <= _MOST_PRODUCTS:
+    if len(poor) and len(poor) * np.count_nonzero(u) * gram.cost <= costs.DOUBLE_DOUBLE_MOST:
         with np.errstate(over="ignore", invalid="ignore"):
-            for start, stop in slices(len(poor), _ACCURATE * np.count_nonzero(u) * gram.cost):
+            for start, stop in slices(len(poor), costs.DOUBLE_DOUBLE_TIME * np.count_nonzero(u) * gram.cost):
                 part = poor[start:stop]
                 g[part] = problem.accurate_gradient(u, some[part], gram)
             # What remains is the rounding of the result, and that of exponentials or of a user's function.
@@ -66,7 +61,7 @@ def measured(
     """
     support = int(np.count_nonzero(u))
     everything = np.arange(problem.m)
-    if problem.m * support <= max(_ALWAYS, limit):
+    if problem.m * support <= max(costs.RECOMPUTE_ALWAYS, limit):
         return Measurement(*exact_entries(problem, u, everything, gram, allowed))
     # The errors of entries that are not in the sample are in proportion to what the bounds allow for.
     noise = np.maximum(problem.rounding(u, everything, gram), 1e-300)
@@ -133,7 +128,7 @@ class Precision:
     def __init__(self, state: State) -> None:
         self.state = state
         if state.gram.dtype == np.float32 and state.stop.criterion != "paper":
-            state.tol = max(state.stop.tol, ROUGH)
+            state.tol = max(state.stop.tol, costs.ROUGH)
         # Entries that were made exact since the tolerance was last lowered; all, where that is not done.
         self._exact = np.full(state.problem.m, state.tol == state.stop.tol)
         self.replaced = self.hopeless = False
@@ -173,7 +168,7 @@ class Precision:
     def _refine(self, scale: float) -> None:
         """Make the gradient near the boundary exact, and ask for a smaller tolerance."""
         state = self.state
-        finer = FINER * state.tol
+        finer = costs.FINER * state.tol
         state.tol = finer if finer > 2.0 * state.stop.tol else state.stop.tol
         state.target = state.tol / scale
         near = near_boundary(state.problem, state.u, state.g, 0.0)
@@ -192,7 +187,7 @@ class Precision:
         self._take(measured(state.problem, state.u, state.g, state.gram, allowed, limit))
 
     def _limit(self) -> float:
-        return _SHARE * float(self.state.gram.n_evals)
+        return costs.RECOMPUTE_SHARE * float(self.state.gram.n_evals)
 
     def _take(self, found: Measurement) -> None:
         """Put the numbers of a measurement in place."""

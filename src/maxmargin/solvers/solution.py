@@ -132,7 +132,10 @@ class Solution:
         return relative_to_value(self.gap, self.objective)
 
 
+#: Called with the record of each checkpoint; a true answer ends the run.
 Callback = Callable[[Record], Any]
+#: Makes the callback of a problem from its name.
+Observer = Callable[[str], Callback | None]
 
 
 def ended(limit: Limit) -> Status:

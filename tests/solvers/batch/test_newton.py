@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 import qp
 from maxmargin import SVC, OneClassSVM, dual
 from maxmargin.gram.gram import Gram
-from maxmargin.solvers import Batch, Status, Stop
+from maxmargin.solvers import Batch, Status, Stop, costs
 from maxmargin.solvers.batch import newton as finish
 from maxmargin.solvers.batch import shrinking
 from maxmargin.solvers.batch.newton import NewtonFinish
@@ -39,8 +39,8 @@ def steps(monkeypatch):
 @pytest.fixture
 def eager(monkeypatch):
     """Newton steps wherever they are possible at all."""
-    monkeypatch.setattr(finish, "_CHANGING", 1.0)
-    monkeypatch.setattr(finish, "_FEWEST", 2)
+    monkeypatch.setattr(costs, "NEWTON_CHANGING", 1.0)
+    monkeypatch.setattr(costs, "NEWTON_FEWEST", 2)
 
 
 def case(kind, C, seed=0, n=N):
@@ -243,8 +243,8 @@ def test_the_ridge_changes_the_way_but_not_the_end(ridge, steps, monkeypatch):
 def test_newton_while_shrunk_gives_the_same_solution(kind, steps, monkeypatch):
     X, problem = case(kind, 100.0, n=240)
     _, best = qp.reference(problem, qp.rbf(X))
-    for name, value in {"_SMALLEST": 0, "_SHARE": 1.0, "_WORTH": 0.0}.items():
-        monkeypatch.setattr(shrinking, name, value)
+    for name, value in {"SHRINK_FROM": 0, "SHRINK_SHARE": 1.0, "SHRINK_WORTH": 0.0}.items():
+        monkeypatch.setattr(costs, name, value)
     updated, update = [], shrinking.Shrunk.update
     monkeypatch.setattr(
         shrinking.Shrunk, "update", lambda self, g, *a: (updated.append(g), update(self, g, *a))[1]

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import qp
 from maxmargin import dual
 from maxmargin.gram.gram import Gram
-from maxmargin.solvers import Batch, Stop, interrupt
+from maxmargin.solvers import Batch, Stop, costs, interrupt
 from maxmargin.solvers.batch import shrinking
 from maxmargin.solvers.batch.shrinking import Shrunk
 
@@ -27,8 +27,8 @@ precisions = pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Every problem is shrunk at once."""
-    for name, value in {"_SMALLEST": 0, "_SHARE": 1.0, "_WORTH": 0.0}.items():
-        monkeypatch.setattr(shrinking, name, value)
+    for name, value in {"SHRINK_FROM": 0, "SHRINK_SHARE": 1.0, "SHRINK_WORTH": 0.0}.items():
+        monkeypatch.setattr(costs, name, value)
 
 
 @pytest.fixture
@@ -80,12 +80,12 @@ def assert_certified(solution, problem, X, atol=1e-9):
 
 
 @every_kind
-def test_solution_is_that_without_a_focus_and_that_of_clarabel(kind, seen, monkeypatch):
+def test_solution_is_that_without_shrinking_and_that_of_clarabel(kind, seen, monkeypatch):
     X, problem = problem_of(kind)
     solution = Batch(32).solve(problem, qp.gram_of(X), stop=Stop(1e-7))
     assert len(seen) > 1 and min(map(len, seen)) < N
     assert_certified(solution, problem, X)
-    monkeypatch.setattr(shrinking, "_SMALLEST", N + 1)
+    monkeypatch.setattr(costs, "SHRINK_FROM", N + 1)
     seen.clear()
     wide = Batch(32).solve(problem, qp.gram_of(X), stop=Stop(1e-7))
     _, best = qp.reference(problem, qp.rbf(X))
@@ -132,7 +132,7 @@ def test_absurd_margins_and_falls_cost_time_only(margin, fall, monkeypatch):
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian"])
 @pytest.mark.parametrize("storage", ["dense", "sparse", "chosen rows"])
-def test_every_kernel_and_storage_gives_the_solution_without_a_focus(kernel, storage, seen, monkeypatch):
+def test_every_kernel_and_storage_gives_the_solution_without_shrinking(kernel, storage, seen, monkeypatch):
     X, y, rng = points()
     X = X * (rng.random(X.shape) < 0.8)
     index = rng.permutation(N)[:200] if storage == "chosen rows" else None
@@ -145,7 +145,7 @@ def test_every_kernel_and_storage_gives_the_solution_without_a_focus(kernel, sto
 
     near, gram = solve()
     assert seen
-    monkeypatch.setattr(shrinking, "_SMALLEST", N + 1)
+    monkeypatch.setattr(costs, "SHRINK_FROM", N + 1)
     wide, _ = solve()
     assert near.status == wide.status == "solved"
     assert near.objective == pytest.approx(wide.objective, rel=1e-7)
@@ -153,14 +153,14 @@ def test_every_kernel_and_storage_gives_the_solution_without_a_focus(kernel, sto
     np.testing.assert_allclose(near.gradient, exact, atol=1e-8 * max(1.0, np.abs(exact).max()))
 
 
-def test_a_matrix_that_is_given_is_never_focused_on(seen):
+def test_a_matrix_that_is_given_is_never_shrunk(seen):
     X, problem = problem_of("c_svc")
     solution = Batch(32).solve(problem, Gram(qp.rbf(X), "precomputed"), stop=Stop(1e-6))
     assert solution.status == "solved" and not seen
 
 
 @pytest.mark.parametrize("kind", ["reduced_hulls", "nearest_points", "minimum_norm", "all_distances"])
-def test_several_groups_and_couplings_are_never_focused_on(kind, seen):
+def test_several_groups_and_couplings_are_never_shrunk(kind, seen):
     problem, X, _, _, best = qp.solved_problem(kind, 0, 60)
     solution = Batch(16).solve(problem, qp.gram_of(X), stop=Stop(1e-7))
     assert not seen
@@ -183,7 +183,7 @@ def test_a_lent_budget_comes_back_whatever_its_size(rows, seen):
     assert again.n_iter == 0
 
 
-def test_a_focus_has_what_the_cache_leaves_free_or_all_of_it():
+def test_active_variables_get_the_free_part_of_the_cache_or_all_of_it():
     X, _, _ = points()
     for rows in (0, 5, 50, N):
         gram = qp.gram_of(X, cache_bytes=rows * N * 8)

@@ -8,8 +8,8 @@ from sklearn.datasets import make_classification
 
 from maxmargin import SVC, dual
 from maxmargin.gram.gram import Gram
-from maxmargin.solvers import Batch, Solution, Status, Stop
-from maxmargin.solvers.batch.whole import SmallMachines
+from maxmargin.solvers import Batch, Status, Stop
+from maxmargin.solvers.batch.whole import WholeProblems
 
 ALL = np.zeros(1, np.intp)
 
@@ -25,11 +25,19 @@ def problem_on(X, kind="c_svc", seed=0):
     }[kind]()
 
 
-def solve(problem, gram, bounds=None, touched=ALL, samples=None, warm=None, stop=None):
+def attempt(problem, gram, bounds=None, touched=ALL, samples=None, warm=None, stop=None):
     bounds = np.array([0, gram.n]) if bounds is None else bounds
-    machines = SmallMachines.over(gram, bounds, [problem], stop or Stop())
+    machines = WholeProblems.over(gram, bounds, [problem], stop or Stop())
     samples = np.arange(gram.n) if samples is None else samples
-    return None if machines is None else machines.solve(problem, samples, touched, warm)
+    return None if machines is None else machines.attempt(problem, samples, touched, warm)
+
+
+def solve(*arguments, **options):
+    """The solution, where there must be one."""
+    solution = attempt(*arguments, **options).solution
+    assert solution is not None
+    assert solution.engine == "whole"
+    return solution
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -59,7 +67,7 @@ def test_reaches_the_solution_of_the_working_set(kind, storage, dtype):
 
 @pytest.mark.parametrize("noise", [0.0, 1e-4])
 def test_gap_is_a_bound_and_hardly_larger_than_the_best_one(noise):
-    from maxmargin.solvers.batch.whole import _gap
+    from maxmargin.dual._certify import gap_for
 
     X = np.random.default_rng(0).normal(size=(200, 3))
     problem, gram = problem_on(X), Gram(X, gamma=0.5, dtype="float64")
@@ -67,7 +75,7 @@ def test_gap_is_a_bound_and_hardly_larger_than_the_best_one(noise):
     for tol in (0.3, 1e-2, 1e-4):
         found = solve(problem, gram, stop=Stop(tol))
         box = problem.lo, problem.hi, problem.ridge, 0.0
-        bound = _gap(found.u, found.gradient, *box, -found.offset[0], noise)
+        bound = gap_for(found.u, found.gradient, *box, -found.offset[0], noise)
         best = problem.gap(found.u, found.gradient, noise)
         assert found.objective - exact <= best + 1e-12
         assert best <= bound * (1 + 1e-9) + 1e-12 and bound <= 1.5 * best + 1e-9
@@ -79,12 +87,12 @@ def test_class_pairs_share_the_parts_of_their_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 5))
     gram = Gram(X, gamma=0.5, dtype="float64")
-    machines = SmallMachines.over(gram, np.array([0, 30, 60, 90]), [], Stop(1e-8))
+    machines = WholeProblems.over(gram, np.array([0, 30, 60, 90]), [], Stop(1e-8))
     total = 0
     for a, b in ((0, 1), (0, 2), (1, 2), (0, 1)):
         samples = np.r_[30 * a : 30 * a + 30, 30 * b : 30 * b + 30]
         problem = dual.c_svc(np.repeat([1.0, -1.0], 30), C=10.0)
-        solution = machines.solve(problem, samples, np.array([a, b]), None)
+        solution = machines.attempt(problem, samples, np.array([a, b]), None).solution
         alone = Batch().solve(problem, Gram(X[samples], gamma=0.5, dtype="float64"), stop=Stop(1e-8))
         np.testing.assert_allclose(solution.u, alone.u, atol=1e-6)
         total += solution.n_kernel_evals
@@ -99,12 +107,12 @@ def test_pairs_in_several_threads_are_those_of_one():
     pairs = [np.array(pair) for pair in combinations(range(6), 2)]
 
     def run(threads):
-        machines = SmallMachines.over(Gram(X[order], gamma=0.5), bounds, [], Stop(1e-3))
+        machines = WholeProblems.over(Gram(X[order], gamma=0.5), bounds, [], Stop(1e-3))
 
         def one(pair):
             parts = [np.arange(bounds[k], bounds[k + 1]) for k in pair]
             problem = dual.c_svc(np.repeat([1.0, -1.0], [len(part) for part in parts]), C=5.0)
-            return machines.solve(problem, np.concatenate(parts), pair, None)
+            return machines.attempt(problem, np.concatenate(parts), pair, None).solution
 
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(one, pairs))
@@ -121,27 +129,27 @@ def test_pairs_in_several_threads_are_those_of_one():
 def test_other_kernels_budgets_and_criteria_are_left_alone(change, stop):
     X = np.random.default_rng(0).normal(size=(50, 3))
     gram = Gram(X, **{"gamma": 0.5, **change})
-    assert SmallMachines.over(gram, np.array([0, 50]), [problem_on(X)], stop) is None
+    assert WholeProblems.over(gram, np.array([0, 50]), [problem_on(X)], stop) is None
     assert not gram.lent
 
 
 def test_large_and_several_group_problems_are_left_alone():
     X = np.random.default_rng(0).normal(size=(5000, 2))
-    assert solve(problem_on(X), Gram(X, gamma=0.5)) is None
+    assert attempt(problem_on(X), Gram(X, gamma=0.5)) is None
     small = Gram(X[:50], gamma=0.5)
     y = np.where(np.arange(50) % 2, 1.0, -1.0)
-    assert solve(dual.reduced_hulls(y, mu=0.1), small) is None
-    assert solve(dual.minimum_norm(y), small) is None
-    assert solve(dual.nearest_points(y), small) is None
-    assert solve(dual.c_svc(y, rows=np.arange(50)[::-1]), small) is None
+    assert attempt(dual.reduced_hulls(y, mu=0.1), small) is None
+    assert attempt(dual.minimum_norm(y), small) is None
+    assert attempt(dual.nearest_points(y), small) is None
+    assert attempt(dual.c_svc(y, rows=np.arange(50)[::-1]), small) is None
 
 
 def test_a_pool_that_is_too_small_gives_back_a_feasible_point_that_others_go_on_from():
     X = np.random.default_rng(0).normal(size=(300, 3))
     problem = problem_on(X)
     gram = Gram(X, gamma=0.5, cache_bytes=20 * 384 * 4)
-    u = solve(problem, gram)
-    assert isinstance(u, np.ndarray)
+    u, solution = attempt(problem, gram)
+    assert solution is None
     assert ((u >= problem.lo) & (u <= problem.hi)).all() and abs(u.sum()) < 1e-9
     rest = Batch().solve(problem, gram, warm=u)
     assert rest.status is Status.SOLVED
@@ -156,7 +164,7 @@ def test_a_solution_is_a_start_from_which_nothing_is_left_to_do():
     problem, gram = problem_on(X), Gram(X, gamma=0.5, dtype="float64")
     first = solve(problem, gram)
     again = solve(problem, gram, warm=first.u)
-    assert isinstance(again, Solution) and again.n_iter == 0
+    assert again.n_iter == 0
     np.testing.assert_array_equal(again.u, first.u)
 
 
@@ -166,8 +174,8 @@ def test_rounding_that_is_too_large_for_the_tolerance_is_noticed():
     X = np.c_[rng.normal(size=(200, 2)), np.zeros((200, 98))]
     X[:, 50] = np.where(np.arange(200) % 2, 18.0, 18.5)
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    found = solve(dual.c_svc(y, C=1e4), Gram(sp.csr_array(X), gamma=0.5), stop=Stop(1e-5))
-    assert isinstance(found, np.ndarray)
+    found = attempt(dual.c_svc(y, C=1e4), Gram(sp.csr_array(X), gamma=0.5), stop=Stop(1e-5))
+    assert found.solution is None
     model = SVC(C=1e4, gamma=0.5, tol=1e-5).fit(sp.csr_array(X), y)
     assert model.status_ == "solved"
 
@@ -185,8 +193,8 @@ def test_sizes_around_a_panel_are_solved(n, dtype):
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     exact = Gram(X, gamma=0.5, dtype="float64")
     for problem in (dual.c_svc(y, C=3.0), dual.squared_c_svc(y, ridge=0.2), dual.one_class(n, nu=0.5)):
-        found = solve(problem, Gram(X, gamma=0.5, dtype=dtype))
-        if isinstance(found, np.ndarray):  # nothing that both rises and falls: no offset
+        found = attempt(problem, Gram(X, gamma=0.5, dtype=dtype)).solution
+        if found is None:  # nothing that both rises and falls: no offset
             assert n == 1
             continue
         best = Batch(finish=None).solve(problem, exact, stop=Stop(1e-9))
@@ -227,13 +235,12 @@ def test_the_pool_is_never_larger_than_the_budget(rows):
     X = np.random.default_rng(0).normal(size=(120, 3))
     problem = problem_on(X)
     gram = Gram(X, gamma=0.5, dtype="float64", cache_bytes=rows * 128 * 8)
-    machines = SmallMachines.over(gram, np.array([0, 120]), [problem], Stop())
-    found = machines.solve(problem, np.arange(120), ALL, None)
+    machines = WholeProblems.over(gram, np.array([0, 120]), [problem], Stop())
+    u, solution = machines.attempt(problem, np.arange(120), ALL, None)
     assert machines.rows.pool.nbytes <= gram.cache_bytes
     assert machines.bytes_used <= gram.cache_bytes
-    u = found if isinstance(found, np.ndarray) else found.u
     assert ((u >= problem.lo) & (u <= problem.hi)).all() and abs(u.sum()) <= 1e-9
-    assert isinstance(found, Solution) == (rows == 120)
+    assert (solution is not None) == (rows == 120)
     assert gram.lent
     gram.reopen()
     assert gram.capacity == min(120, gram.cache_bytes // (120 * 8))

@@ -7,10 +7,8 @@ from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVR, dual
 from maxmargin.gram.gram import Gram
-from maxmargin.solvers import Batch, Stop
-from maxmargin.solvers.batch import whole_regression as tube_module
-from maxmargin.solvers.batch.whole_regression import TubeMachine
-from maxmargin.solvers.solution import Solution
+from maxmargin.solvers import Batch, Stop, costs
+from maxmargin.solvers.batch.whole_regression import WholeRegression
 
 
 def data(n):
@@ -18,22 +16,22 @@ def data(n):
     return StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
 
 
-def solve(problem, gram, stop, warm=None):
+def attempt(problem, gram, stop, warm=None):
     n = gram.n
-    machine = TubeMachine.over(gram, np.array([0, n]), [problem], stop)
+    machine = WholeRegression.over(gram, np.array([0, n]), [problem], stop)
     with gram.threads:
-        return machine.solve(problem, np.tile(np.arange(n), 2), np.zeros(2, np.intp), warm)
+        return machine.attempt(problem, np.tile(np.arange(n), 2), np.zeros(2, np.intp), warm)
 
 
 @pytest.mark.parametrize("n", [150, 700])
 @pytest.mark.parametrize(("C", "epsilon"), [(1.0, 0.1), (300.0, 0.1), (10.0, 0.0), (10.0, 1.0)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_it_finds_the_machine_of_the_ordinary_way(n, C, epsilon, dtype):
+def test_it_finds_the_solution_of_the_loop(n, C, epsilon, dtype):
     X, y = data(n)
     problem = dual.epsilon_svr(y, epsilon, C)
     exact = Gram(X, gamma=0.1, dtype="float64")
-    found = solve(problem, Gram(X, gamma=0.1, dtype=dtype), Stop(1e-3))
-    if not isinstance(found, Solution):  # float32 may be too rough: it says so, and is a good start
+    found = attempt(problem, Gram(X, gamma=0.1, dtype=dtype), Stop(1e-3)).solution
+    if found is None:  # float32 may be too rough: it says so, and is a good start
         assert dtype == "float32" and C == 300.0
         return
     expected = Batch().solve(problem, exact, stop=Stop(1e-3))
@@ -43,12 +41,12 @@ def test_it_finds_the_machine_of_the_ordinary_way(n, C, epsilon, dtype):
     assert problem.violation(found.u, problem.gradient(found.u, exact)) <= 1e-3
 
 
-def test_a_machine_that_takes_too_many_steps_goes_on_in_the_ordinary_way(monkeypatch):
+def test_a_problem_that_takes_too_many_steps_goes_on_in_the_loop(monkeypatch):
     X, y = data(600)
     expected = SVR(C=100.0, tol=1e-5).fit(X, y)
-    monkeypatch.setattr(tube_module, "_PATIENCE", 0)
+    monkeypatch.setattr(costs, "REGRESSION_PATIENCE", 0)
     problem = dual.epsilon_svr(y, 0.1, 100.0)
-    assert isinstance(solve(problem, Gram(X, gamma=0.1, dtype="float64"), Stop(1e-5)), np.ndarray)
+    assert attempt(problem, Gram(X, gamma=0.1, dtype="float64"), Stop(1e-5)).solution is None
     model = SVR(C=100.0, tol=1e-5).fit(X, y)
     assert model.status_ == "solved"
     np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-4)
@@ -57,9 +55,9 @@ def test_a_machine_that_takes_too_many_steps_goes_on_in_the_ordinary_way(monkeyp
 def test_a_start_at_the_solution_takes_no_steps():
     X, y = data(600)
     problem, gram = dual.epsilon_svr(y, 0.1, 10.0), Gram(X, gamma=0.1, dtype="float64")
-    found = solve(problem, gram, Stop(1e-4))
-    assert found.n_iter > 100
-    assert solve(problem, gram, Stop(1e-3), found.u).n_iter == 0
+    found = attempt(problem, gram, Stop(1e-4)).solution
+    assert found.n_iter > 100 and found.engine == "path"
+    assert attempt(problem, gram, Stop(1e-3), found.u).solution.n_iter == 0
 
 
 def test_what_does_not_suit_is_left_alone():
@@ -72,8 +70,8 @@ def test_what_does_not_suit_is_left_alone():
         dual.epsilon_svr(y, C=np.inf),
         dual.c_svc(np.sign(y)),
     ):
-        assert TubeMachine.over(gram, bounds, [problem], Stop()) is None
+        assert WholeRegression.over(gram, bounds, [problem], Stop()) is None
     problem = dual.epsilon_svr(y)
-    assert TubeMachine.over(gram, bounds, [problem], Stop(max_iter=5)) is None
-    assert TubeMachine.over(gram, bounds, [problem], Stop(criterion="gap")) is None
-    assert TubeMachine.over(Gram(X, cache_bytes=0), bounds, [problem], Stop()) is None
+    assert WholeRegression.over(gram, bounds, [problem], Stop(max_iter=5)) is None
+    assert WholeRegression.over(gram, bounds, [problem], Stop(criterion="gap")) is None
+    assert WholeRegression.over(Gram(X, cache_bytes=0), bounds, [problem], Stop()) is None

@@ -8,30 +8,26 @@ that moved: rows come in batches, and are used in batches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from maxmargin._compiled.limits import Limit, Stopped
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual, widest
+from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.newton import FaceFinish, NewtonFinish
 from maxmargin.solvers.batch.progress import Progress
 from maxmargin.solvers.batch.shrinking import Shrunk
-from maxmargin.solvers.batch.whole import SmallMachines
-from maxmargin.solvers.batch.whole_regression import TubeMachine
-from maxmargin.solvers.batch.working_set import LARGEST, SLOW, WorkingSet
+from maxmargin.solvers.batch.whole import WholeProblems
+from maxmargin.solvers.batch.whole_regression import WholeRegression
+from maxmargin.solvers.batch.working_set import LARGEST, WorkingSet
+from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
+from maxmargin.solvers.solution import Observer, Solution
 from maxmargin.solvers.state import State, Stop
-
-# A whole problem is finished this often at most, from this size on and at tolerances below this.
-_FINISHES, _WORTH_A_FINISH, _TIGHT = 4, 200, 5e-5
-# Variables above which rows are float32 unless the problem asks for more.
-_USUALLY_FLOAT32 = 512
-# Nominal seconds of an iteration, of a byte of a row in a pair step, and of one in a gradient update.
-_ITERATION, _STEP, _UPDATE = 3e-4, 1.2e-10, 1e-10
 
 
 @dataclass
@@ -104,7 +100,7 @@ class Batch(Solver[BatchWork]):
             set=WorkingSet(state, self.working_set),
             progress=Progress(),
             finish=FaceFinish(self.finish == "conjugate") if projected else NewtonFinish(),
-            finishes=0 if self.finish is None else _FINISHES,
+            finishes=0 if self.finish is None else costs.FINISHES,
         )
 
     def rows_replaced(self, state: State, work: BatchWork) -> BatchWork:
@@ -115,23 +111,58 @@ class Batch(Solver[BatchWork]):
         work.progress = Progress()
         return work
 
-    def small_machines(
-        self, gram: Any, bounds: NDArray[np.intp], problems: Sequence[Dual], stop: Stop, many: bool = False
-    ) -> SmallMachines | TubeMachine | None:
-        """Small machines, each in one compiled call; a single one that is hard is better finished.
+    def solve_many(
+        self,
+        problems: Subproblems,
+        gram: Any,
+        *,
+        stop: Stop,
+        interrupt: Limit,
+        observe: Observer | None = None,
+        n_jobs: int | None = None,
+    ) -> dict[int, Solution]:
+        """See `Solver.solve_many`; small problems are first tried in one compiled call each."""
+        engine = self._engine(problems, gram, stop)
+        if engine is None:
+            return super().solve_many(
+                problems, gram, stop=stop, interrupt=interrupt, observe=observe, n_jobs=n_jobs
+            )
+
+        def solve(k: int, team: int) -> Solution:
+            sub: Subproblem = problems[k]
+            warm, solution = sub.warm, None
+            callback = None if observe is None else observe(sub.name)
+            if not interrupt.over:
+                with suppress(Stopped):
+                    warm, solution = engine.attempt(sub.problem, sub.samples, sub.segments, warm)
+            if solution is not None:
+                if callback is not None:
+                    callback(solution.trace[-1])
+                return solution
+            samples = sub.samples if len(problems) > 1 else gram.columns
+            rows = gram.view(samples, cache_bytes=max(0, gram.cache_bytes - engine.bytes_used) // team)
+            return self.solve(sub.problem, rows, warm=warm, stop=stop, callback=callback, interrupt=interrupt)
+
+        work = float(problems.sizes.sum() * costs.VALUES_PER_VARIABLE) * gram.cost
+        return solve_each(solve, problems, gram, work, n_jobs, interrupt)
+
+    def _engine(self, problems: Subproblems, gram: Any, stop: Stop) -> WholeProblems | WholeRegression | None:
+        """What solves a small problem in one call; a single one that is hard is better left to the loop.
 
         Hard is one with a tight tolerance, or one large enough for float32 that was given float64 rows.
         """
-        many = many or len(problems) > 1
-        if not many and self.finish in ("auto", "newton") and self.working_set is None:
-            tube = TubeMachine.over(gram, bounds, problems, stop)
-            if tube is not None:
-                return tube
-        alone = not many and _WORTH_A_FINISH <= problems[0].m <= LARGEST
-        hard = stop.tol <= _TIGHT or (gram.dtype == np.float64 and gram.n > _USUALLY_FLOAT32)
+        if self.working_set is not None:
+            return None
+        many, typical = len(problems) > 1, [sub.problem for sub in problems.typical]
+        if not many and self.finish in ("auto", "newton"):
+            regression = WholeRegression.over(gram, problems.bounds, typical, stop)
+            if regression is not None:
+                return regression
+        alone = not many and costs.FINISH_FROM <= typical[0].m <= LARGEST
+        hard = stop.tol <= costs.FINISH_TOL or (gram.dtype == np.float64 and gram.n > costs.DOUBLE_UP_TO)
         if alone and hard and self.finish is not None:
             return None
-        return SmallMachines.over(gram, bounds, problems, stop) if self.working_set is None else None
+        return WholeProblems.over(gram, problems.bounds, typical, stop)
 
     def advance(self, state: State, work: BatchWork) -> None:
         """One outer iteration."""
@@ -143,12 +174,12 @@ class Batch(Solver[BatchWork]):
             self._shrink(state, work)
             fresh = working.enter(working.candidates(state), state.g)
         steps, moved, delta = working.solve(state, self._stage(state, work))
-        work.slow = steps if working.whole and steps >= SLOW * len(working.ids) else 0
+        work.slow = steps if working.whole and steps >= costs.SLOW * len(working.ids) else 0
         working.take_step(state, moved, delta, work.shrunk)
         state.n_iter += max(steps, 1)
         columns = state.problem.m if work.shrunk is None else len(work.shrunk.active)
-        values = steps * len(working.ids) * _STEP + len(moved) * columns * _UPDATE
-        progress.worked(_ITERATION + values * state.gram.dtype.itemsize)
+        values = steps * len(working.ids) * costs.STEP + len(moved) * columns * costs.UPDATE
+        progress.worked(costs.ITERATION + values * state.gram.dtype.itemsize)
         state.stuck = progress.stuck(state, steps, fresh)
 
     # -- the end of a run -----------------------------------------------------------------------
@@ -158,7 +189,7 @@ class Batch(Solver[BatchWork]):
         """The violation at which pair steps on a whole problem give way to a finish; 0 for none."""
         if not work.set.whole or work.finishes == 0:
             return 0.0
-        if state.problem.m < _WORTH_A_FINISH or state.stop.tol > _TIGHT:
+        if state.problem.m < costs.FINISH_FROM or state.stop.tol > costs.FINISH_TOL:
             return 0.0
         scale = state.problem.tolerance_scale(state.u, state.g)
         worst = widest(state.least, state.most)

@@ -25,20 +25,11 @@ from maxmargin._compiled.sums import gather
 from maxmargin._types import Floats, Index
 from maxmargin.dual._group import shift_sum
 from maxmargin.solvers import _cholesky as cholesky
+from maxmargin.solvers import costs
 from maxmargin.solvers.state import State
 
-# Fewer free variables than this are no matter for matrices; more take too long, or a larger matrix.
-_FEWEST, _MOST, _LARGEST_MATRIX = 16, 8192, 1 << 28
-# Share of the free variables that may come or go in an iteration when Newton's method begins to make sense.
-_CHANGING = 0.015
-# Multiplications that a finish by projection may take.
-_PRODUCTS = 4_000_000_000
-# Tolerance from which on a factor in float32 is good enough for a step.
-_ROUGH_ENOUGH = 1e-4
 # Rounds in which variables are taken to their bounds.
 _ROUNDS = 6
-# Floating point operations per second and thread that a factorisation reaches, roughly.
-_SPEED = {4: 5e10, 8: 2.5e10}
 
 
 class NewtonFinish:
@@ -62,10 +53,10 @@ class NewtonFinish:
         k = int(np.count_nonzero(mask))
         changed = np.count_nonzero(mask ^ self._before) if len(self._before) else k
         self._before = mask
-        small = k <= _MOST and k * k * state.gram.dtype.itemsize <= _LARGEST_MATRIX
-        if k < _FEWEST or not small or changed > _CHANGING * k:
+        small = k <= costs.NEWTON_MOST and k * k * state.gram.dtype.itemsize <= costs.NEWTON_BYTES
+        if k < costs.NEWTON_FEWEST or not small or changed > costs.NEWTON_CHANGING * k:
             return False
-        return len(self._movable(state)) - k <= _CHANGING * k
+        return len(self._movable(state)) - k <= costs.NEWTON_CHANGING * k
 
     def pays(self, state: State, expected: float, work: float) -> bool:
         """Whether a step costs clearly less than the pair steps are expected to need still.
@@ -78,7 +69,7 @@ class NewtonFinish:
     @staticmethod
     def _cost(state: State, k: int) -> float:
         """Nominal seconds of a step with k free variables."""
-        speed = _SPEED[state.gram.dtype.itemsize] * state.gram.threads.n
+        speed = costs.CHOLESKY_SPEED[state.gram.dtype.itemsize] * state.gram.threads.n
         return float(1e-3 + (k**3 / 3 + k**2 * state.gram.cost) / speed)
 
     def _movable(self, state: State) -> Index:
@@ -160,7 +151,7 @@ def _newton(
         out = np.setdiff1d(np.flatnonzero((d < below) | (d > above)), fixed)
         if not len(out):
             break
-        if len(fixed) + len(out) > max(_FEWEST, k // share):
+        if len(fixed) + len(out) > max(costs.NEWTON_FEWEST, k // share):
             return d, out
         unit = np.zeros((k, len(out)))
         unit[out, np.arange(len(out))] = 1.0
@@ -221,7 +212,7 @@ class BlockStep(NewtonFinish):
         """The block of Q for these variables; most will be members of S, whose whole rows are wanted."""
         problem, gram = state.problem, state.gram
         # A rough direction will do: the gradient is exact, so that the next step corrects it.
-        dtype = np.float32 if state.tol >= _ROUGH_ENOUGH else np.float64
+        dtype = np.float32 if state.tol >= costs.ROUGH else np.float64
         same = others is None
         others = some if others is None else others
         if not getattr(gram, "holds_all", False):
@@ -277,5 +268,5 @@ class FaceFinish(NewtonFinish):
         from maxmargin.solvers.papers.rosen import on_face
 
         Q = state.problem.block(free, free, state.gram).astype(np.float64)
-        budget = min(4 * len(free), 1 + _PRODUCTS // len(free) ** 2)
+        budget = min(4 * len(free), 1 + costs.PROJECTION_MOST // len(free) ** 2)
         return on_face(state, free, Q, self.conjugate, 0.1 * state.target, budget)[0] - state.u[free]

@@ -15,18 +15,11 @@ from maxmargin._compiled.jit import compiled
 from maxmargin._types import Floats, Index
 from maxmargin.dual import widest
 from maxmargin.gram.gram import Gram
+from maxmargin.solvers import costs
 from maxmargin.solvers.state import Anchor, State
 
-# Below this number of variables there is nothing to gain.
-_SMALLEST = 4096
-# Largest share of active variables, and fewest iterations still expected, for which shrinking pays.
-_SHARE, _WORTH = 0.4, 20.0
 # A gradient at which a variable stays at its bound.
 _AT_REST = 1e30
-# How far beyond the range of the violators, in units of its width, a variable is still active.
-_MARGIN = 0.5
-# Factor by which the violation must have fallen before the active variables are chosen again.
-_FALL = 0.1
 
 
 class Shrunk:
@@ -37,7 +30,7 @@ class Shrunk:
         self.position = np.full(state.problem.m, -1)
         self.position[active] = np.arange(len(active))
         self.began = widest(state.least, state.most)
-        self.until = _FALL * self.began
+        self.until = costs.SHRINK_FALL * self.began
         state.anchor = Anchor(state.u.copy(), state.g.copy(), state.objective())
         # Their old gradients no longer hold; these keep them from being selected.
         others = self.position < 0
@@ -48,15 +41,22 @@ class Shrunk:
         """The active variables, if they are few enough for the iterations still expected."""
         problem, gram = state.problem, state.gram
         simple = problem.plain and not problem.shift and not problem.self_scaled and gram.can_part
-        if expected < _WORTH or problem.m < _SMALLEST or not simple:
+        if expected < costs.SHRINK_WORTH or problem.m < costs.SHRINK_FROM or not simple:
             return None
         # The gap needs all gradients at every checkpoint.
         if state.stop.criterion == "gap" or not np.isfinite(state.most - state.least).all():
             return None
         active = _active(
-            state.g, state.u, problem.lo, problem.hi, problem.group, state.least, state.most, _MARGIN
+            state.g,
+            state.u,
+            problem.lo,
+            problem.hi,
+            problem.group,
+            state.least,
+            state.most,
+            costs.SHRINK_MARGIN,
         )
-        if len(active) > _SHARE * problem.m:
+        if len(active) > costs.SHRINK_SHARE * problem.m:
             return None
         return Shrunk(state, active, gram.part(active))
 

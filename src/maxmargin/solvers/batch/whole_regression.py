@@ -3,9 +3,9 @@ r"""An epsilon-SVR of moderate size in one compiled call, on its whole kernel ma
 In :math:`\beta = \alpha - \alpha^*` the dual has n variables in place of 2n, and a kink at zero:
 :math:`\tfrac12\beta^\top K\beta - y^\top\beta + \varepsilon\sum_i|\beta_i|`, :math:`|\beta_i| \le C_i`. What
 solves it is the engine of C paths (`maxmargin.solvers.c_path`): pair steps, and Newton steps from
-early on, which take the place of the many pair steps that large C asks for. A small machine that takes few
-pair steps is left to `maxmargin.solvers.batch.whole`. What is not solved so goes on in the
-ordinary way, from where it is.
+early on, which take the place of the many pair steps that large C asks for. A small problem that takes few
+pair steps is left to `maxmargin.solvers.batch.whole`. A problem that is not solved so goes on in the loop of
+`Batch`, from where it is.
 """
 
 from __future__ import annotations
@@ -18,56 +18,54 @@ import numpy as np
 
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
-from maxmargin.solvers.batch.whole import SmallMachines
+from maxmargin.solvers import costs
+from maxmargin.solvers.batch.whole import Attempt, WholeProblems
 from maxmargin.solvers.precision import measured
 from maxmargin.solvers.solution import Record, Solution, Status
 from maxmargin.solvers.state import Stop
 
-# Rows up to which the whole matrix is computed, and multiplications that it may cost (some 20 ms).
-_LARGEST, _WORTH = 2048, 400_000_000
-# Rows up to which pair steps are tried alone, and how many per variable.
-_SMALL, _FEW = 512, 1
-# Pair steps per row after which the ordinary way goes on.
-_PATIENCE = 100
 
-
-class TubeMachine:
-    """Solves a machine over the rows of a Gram that holds its whole matrix."""
+class WholeRegression:
+    """Solves a problem over the rows of a Gram that holds its whole matrix."""
 
     bytes_used = 0  # beyond the budget of the Gram's own cache
 
-    def __init__(self, gram: Any, stop: Stop, first: SmallMachines | None) -> None:
+    def __init__(self, gram: Any, stop: Stop, first: WholeProblems | None) -> None:
         self.gram, self.stop, self._first = gram, stop, first
 
     @staticmethod
-    def over(gram: Any, bounds: Index, problems: Sequence[Dual], stop: Stop) -> TubeMachine | None:
-        """For a single problem over all rows of `gram`; None if this way does not suit it."""
+    def over(gram: Any, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeRegression | None:
+        """For a single problem over all rows of `gram`; None if this engine cannot take it."""
         problem = problems[0]
         single = len(problems) == 1 and problem.name == "epsilon_svr" and problem.twins and problem.boxed
         if not single or stop.criterion != "kkt" or stop.max_iter is not None:
             return None
         n = gram.n
-        small = 2 <= n <= _LARGEST and problem.m == 2 * n and n * n * gram.cost <= _WORTH
+        small = (
+            2 <= n <= costs.REGRESSION_MOST_ROWS
+            and problem.m == 2 * n
+            and n * n * gram.cost <= costs.REGRESSION_MOST_WORK
+        )
         if not small or not gram.holds_all or callable(gram.kernel.name):
             return None
         if gram.kernel.name == "precomputed" and not gram.table.flags.carray:  # in C order, and writeable
             return None
-        first = SmallMachines.over(gram, bounds, problems, stop) if n <= _SMALL else None
+        first = WholeProblems.over(gram, bounds, problems, stop) if n <= costs.REGRESSION_FEW_ROWS else None
         if first is not None:
-            first.patience = _FEW
-        return TubeMachine(gram, stop, first)
+            first.patience = costs.REGRESSION_FEW_STEPS
+        return WholeRegression(gram, stop, first)
 
-    def solve(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Solution | Floats:
-        """The solution or, if it was not reached, the variables as far as they came."""
+    def attempt(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Attempt:
+        """Solve `problem` over all rows."""
         from maxmargin.solvers.c_path.path import solve_machine  # compiled: not at import
 
         began = time.perf_counter()
         gram, n = self.gram, self.gram.n
         if self._first is not None:
-            done = self._first.solve(problem, samples, touched, warm)
-            if isinstance(done, Solution):
-                return done
-            warm, self._first = done, None
+            first = self._first.attempt(problem, samples, touched, warm)
+            if first.solution is not None:
+                return first
+            warm, self._first = first.u, None
             gram.reopen()
         evals = gram.n_evals
         gram.ensure(gram.columns)
@@ -80,12 +78,19 @@ class TubeMachine:
         tol = self.stop.tol
         # Half of what is allowed: the rest is for rounding.
         beta, g, steps = solve_machine(
-            gram.table, y, start, problem.lo[n:], problem.hi[:n], epsilon, 0.5 * tol, _PATIENCE * n
+            gram.table,
+            y,
+            start,
+            problem.lo[n:],
+            problem.hi[:n],
+            epsilon,
+            0.5 * tol,
+            costs.REGRESSION_PATIENCE * n,
         )
         found = np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)])
         u = problem.snap(problem.repair(found))
         if not problem.feasible(found):
-            return u
+            return Attempt(u)
         gradient = np.concatenate([g + epsilon, g - epsilon])
         moved = np.flatnonzero(u != found)
         problem.update(gradient, moved, (u - found)[moved], gram)
@@ -93,7 +98,7 @@ class TubeMachine:
         gradient = gradient if check.exact is None else check.exact
         violation = problem.violation(u, gradient, check.noise)
         if not violation <= tol:
-            return u
+            return Attempt(u)
         last = Record(
             n_iter=steps,
             seconds=time.perf_counter() - began,
@@ -103,18 +108,17 @@ class TubeMachine:
             n_kernel_evals=gram.n_evals - evals,
             n_kernel_calls=3 * steps * n,
         )
-        return Solution(
-            u=u,
-            offset=problem.offset(u, gradient),
-            status=Status.SOLVED,
-            gap=problem.gap(u, gradient, check.noise),
-            violation=violation,
-            objective=last.objective,
+        solution = Solution.of(
+            problem,
+            u,
+            gradient,
+            check.noise,
+            Status.SOLVED,
+            engine="path",
             n_iter=steps,
             n_kernel_calls=last.n_kernel_calls,
             n_kernel_evals=last.n_kernel_evals,
             seconds=last.seconds,
             trace=(last,),
-            gradient=gradient,
-            noise=check.noise,
         )
+        return Attempt(u, solution)

@@ -15,6 +15,7 @@ from maxmargin._compiled.limits import call, current
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_rows
 from maxmargin.dual import widest
+from maxmargin.solvers import costs
 from maxmargin.solvers.batch.block import block_for
 from maxmargin.solvers.batch.inner import pair_steps
 from maxmargin.solvers.batch.shrinking import Shrunk
@@ -22,10 +23,6 @@ from maxmargin.solvers.state import State
 
 _EMPTY, _BOUND, _FREE = range(3)
 LARGEST = 1 << INDEX_BITS
-# Pair steps per variable of a whole problem after which convergence counts as slow.
-SLOW = 16
-# Multiplications that the whole matrix of a problem may cost to be taken at once (some 3 ms).
-_AT_ONCE = 60_000_000
 
 
 class WorkingSet:
@@ -37,8 +34,8 @@ class WorkingSet:
         m, groups = problem.m, problem.n_groups
         if size is None:
             # A small problem is solved at once, if its whole matrix costs less than a few outer iterations.
-            self.whole = m <= LARGEST and m * m * gram.cost <= _AT_ONCE
-            size = 2048 if m >= 10_000 else 1024
+            self.whole = m <= LARGEST and m * m * gram.cost <= costs.AT_ONCE
+            size = costs.LARGE_WORKING_SET if m >= costs.LARGE_PROBLEM else costs.WORKING_SET
         else:
             self.whole = m <= size
         counts = np.bincount(problem.group, minlength=groups)
@@ -129,7 +126,7 @@ class WorkingSet:
         # Part of the problem is solved as well as the rest deserves, the whole of it to the end.
         tol = 0.5 * state.target if self.whole else max(0.5 * state.target, 0.1 * gap)
         tol = max(tol, at_least)
-        most_steps = (SLOW if self.whole else 8) * len(ids)
+        most_steps = (costs.SLOW if self.whole else costs.MOST_STEPS) * len(ids)
         block = self.block
         steps = call(
             pair_steps, block.Q, block.diag, block.rows, u, lo, hi, g, self.parts, self.gram.dtype.type(tol),

@@ -1,0 +1,79 @@
+"""Progress of a fit: the live table behind ``verbose``, and scikit-learn's callbacks."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+from maxmargin._sklearn import callbacks_of
+from maxmargin.solvers.many import Subproblems
+from maxmargin.solvers.solution import Record, Solution
+
+
+class Observers:
+    """Passes checkpoints on, while a fit runs; neither changes how it is trained.
+
+    scikit-learn's callbacks get one task per problem, and one sub-task per checkpoint.
+    """
+
+    def __init__(self, estimator: Any, n_problems: int) -> None:
+        self._estimator, self._n = estimator, n_problems
+        self._table: Any = None
+        self._context: Any = None
+        self._stack = ExitStack()
+        self._lock = threading.Lock()  # problems may run in several threads
+
+    def __enter__(self) -> Observers:
+        estimator = self._estimator
+        if callbacks_of(estimator) is not None:
+            self._context = estimator._init_callback_context(max_subtasks=self._n)
+            self._context.call_on_fit_task_begin(estimator=estimator)
+        if estimator.verbose:
+            from maxmargin.estimators._report import LiveTable
+
+            title = f"{type(estimator).__name__}, solver {estimator.solver}"
+            self._table = self._stack.enter_context(LiveTable(title))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+        if self._context is not None and kind is None:
+            self._context.call_on_fit_task_end(estimator=self._estimator)
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to pass on to."""
+        return self._table is not None or self._context is not None
+
+    def callback(self, name: str) -> Any:
+        """The callback of the problem with this name."""
+        task = None
+        if self._context is not None:
+            with self._lock:
+                task = self._context.subcontext(task_name=f"problem {name}", max_subtasks=None)
+                task.call_on_fit_task_begin(estimator=self._estimator)
+
+        def show(record: Record) -> bool:
+            if self._table is not None:
+                self._table.update(name, record)
+            if task is None:
+                return False
+            with self._lock:
+                step = task.subcontext(task_name="checkpoint")
+                step.call_on_fit_task_begin(estimator=self._estimator)
+                return bool(step.call_on_fit_task_end(estimator=self._estimator))
+
+        return show
+
+    def end(self, problems: Subproblems, found: dict[int, Solution]) -> None:
+        """Show the gaps of the solutions."""
+        if self._table is not None:
+            for k, solution in found.items():
+                self._table.end(problems[k].name, solution)

@@ -1,0 +1,81 @@
+"""How the dual problems of a fit are trained: everything that is decided before the first step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin import solvers
+from maxmargin._sklearn import num_samples
+from maxmargin._types import Index
+from maxmargin.dual import Dual
+from maxmargin.solvers import costs
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.many import Subproblems
+from maxmargin.solvers.state import Stop
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Solver, precision, order of the rows, budgets and threads of a fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import SVC, dual
+    >>> from maxmargin.estimators._plan import Plan
+    >>> from maxmargin.solvers.many import Subproblems
+    >>> problem = dual.c_svc(np.repeat([-1, 1], 300), C=1.0)
+    >>> Plan.of(SVC(), Subproblems.one(problem, 600)).dtype
+    dtype('float32')
+    """
+
+    solver: Solver[Any]
+    stop: Stop
+    #: Precision of the kernel rows.
+    dtype: np.dtype[Any]
+    #: Budget of the row cache.
+    cache_bytes: int
+    n_jobs: int | None
+
+    @classmethod
+    def of(cls, estimator: Any, problems: Subproblems, *, double: bool = False) -> Plan:
+        """The plan for the `problems` of an estimator; `double` asks for float64 rows."""
+        typical = [sub.problem for sub in problems.typical]
+        tol = estimator.tol
+        # Checking float32 values would cost more than computing float64 ones.
+        largest = max(len(s.samples) // (2 if s.problem.twins else 1) for s in problems.typical)
+        rough = tol < costs.ROUGH or max(map(_float32_rounding, typical)) > 10 * tol
+        small = largest <= (costs.DOUBLE_IF_ROUGH_UP_TO if rough else costs.DOUBLE_UP_TO)
+        return cls(
+            solver=solvers.get(estimator.solver),
+            stop=Stop(
+                tol=tol * typical[0].tolerance_share,
+                max_iter=None if estimator.max_iter == -1 else estimator.max_iter,
+            ),
+            dtype=np.dtype(np.float64 if double or small else np.float32),
+            cache_bytes=int(estimator.cache_size * (1 << 20)),
+            n_jobs=estimator.n_jobs,
+        )
+
+    def gram(self, X: Any, kernel: Any, order: Index, problems: Subproblems) -> Any:
+        """The kernel rows ``X[order]``."""
+        from maxmargin.gram.gram import Gram  # compiled loops: not at import
+
+        return Gram(
+            X,
+            kernel,
+            cache_bytes=self.cache_bytes,
+            dtype=self.dtype,
+            index=None if np.array_equal(order, np.arange(num_samples(X))) else order,
+            segments=problems.bounds if len(problems) > 1 else None,
+            n_jobs=self.n_jobs,
+        )
+
+
+def _float32_rounding(problem: Dual) -> float:
+    """An estimate of the largest error of a gradient from float32 kernel values about 1; 0 if unknown."""
+    size = float(np.sum(problem.hi - problem.lo))
+    return 2.0**-24 * problem.scale * size if np.isfinite(size) else 0.0

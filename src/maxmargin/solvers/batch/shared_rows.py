@@ -1,0 +1,130 @@
+"""Kernel rows that problems over the same classes share, computed on demand by compiled code."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.intrinsics import acquire, raised, release, take
+from maxmargin._compiled.jit import compiled
+from maxmargin._compiled.memory import recycled
+from maxmargin._compiled.sums import add_tile
+from maxmargin._types import Index
+from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
+from maxmargin.kernels.panels import Lines, Panels, padded
+from maxmargin.solvers import costs
+
+
+class SharedRows(NamedTuple):
+    """Kernel rows of all samples, by segments (classes); what compiled code needs to fill them in.
+
+    The part of row i that belongs to segment s begins at ``pool[where[i, s]]``, if that is not negative: the
+    samples ``bounds[s] : bounds[s + 1]`` and places without a sample, up to the next full panel; the
+    segment's panels begin at the place ``starts[s]``. Parts follow each other in the order in which they
+    were asked for: only what is used of the pool is ever touched. `used` is its length so far.
+    """
+
+    bounds: Index
+    starts: Index
+    pool: NDArray[Any]
+    where: NDArray[np.int64]
+    used: NDArray[np.int64]
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    dense: bool
+    norm: NDArray[Any]
+    values: NDArray[Any]
+    norms: NDArray[Any]
+    d: int
+
+    @staticmethod
+    def of(gram: Any, bounds: Index) -> SharedRows | None:
+        """Rows for the data of `gram`; None where they would not fit or are not of the right kind."""
+        points = gram.points
+        if gram.kernel.name != "rbf" or points.distant is not None:
+            return None
+        sizes = [padded(int(size), gram.dtype) for size in np.diff(bounds)]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        if starts[-1] * points.X.shape[1] > costs.WHOLE_MOST_VALUES:
+            return None
+        order = np.full(starts[-1], -1)
+        for s in range(len(bounds) - 1):
+            order[starts[s] : starts[s] + bounds[s + 1] - bounds[s]] = np.arange(bounds[s], bounds[s + 1])
+        lines = Lines.of(points.X)
+        panels = Panels(lines, points.X.shape[1], points.norm, gram.kernel.slope, order)
+        pool = recycled(min(gram.n * int(starts[-1]), gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
+        return SharedRows(
+            np.asarray(bounds, dtype=np.intp), starts, pool, np.full((gram.n, len(bounds) - 1), -1),
+            np.zeros(1, np.int64), *lines, points.norm, panels.values, panels.norm, panels.d,
+        )  # fmt: skip
+
+
+@compiled()
+def need(rows, i, touched, flag):  # type: ignore[no-untyped-def]
+    """Compute what is missing of row i; returns the number of values, -1 if there is no room or no time."""
+    computed = 0
+    width = PANEL_BYTES // rows.pool.itemsize
+    for s in touched:
+        if rows.where[i, s] >= 0:
+            continue
+        if raised(flag):
+            return -1
+        size = rows.starts[s + 1] - rows.starts[s]
+        at = take(rows.used, size)
+        if at + size > len(rows.pool):
+            return -1
+        start, end = np.int64(rows.indptr[i]), np.int64(rows.indptr[i + 1])
+        first = np.int64(0) if rows.dense else start
+        for k in range(0, size, width):
+            c = rows.starts[s] + k
+            rbf_strip(
+                rows.indices, first, rows.data, start, end - start, rows.values, c * rows.d,
+                rows.norms, c, rows.norm[i], rows.pool, at + k,
+            )  # fmt: skip
+        release()  # another thread that sees where the values are must see the values
+        rows.where[i, s] = at
+        computed += rows.bounds[s + 1] - rows.bounds[s]
+    return computed
+
+
+@compiled()
+def gradient(rows, touched, samples, u, p, ridge, g, flag):  # type: ignore[no-untyped-def]
+    """``g = (K + diag(ridge)) u - p``, summed in float64; returns the kernel values computed, or -1."""
+    support = support_of(u)
+    total = 0
+    for t in support:
+        computed = need(rows, samples[t], touched, flag)
+        if computed < 0:
+            return -1
+        total += computed
+    acquire()
+    coef = u[support]
+    acc = np.empty(len(u), np.float64)
+    start = 0
+    for s in touched:
+        size = rows.bounds[s + 1] - rows.bounds[s]
+        parts = np.empty(len(support), np.int64)
+        for k in range(len(support)):
+            parts[k] = rows.where[samples[support[k]], s]
+        add_tile(acc, rows.pool, parts, coef, size)
+        for k in range(size):
+            g[start + k] = acc[k] + ridge[start + k] * u[start + k] - p[start + k]
+        start += size
+    return total
+
+
+@compiled()
+def support_of(u):  # type: ignore[no-untyped-def]
+    """`np.flatnonzero`, which takes longer to compile."""
+    count = 0
+    for t in range(len(u)):
+        count += u[t] != 0.0
+    found, k = np.empty(count, np.int64), 0
+    for t in range(len(u)):
+        if u[t] != 0.0:
+            found[k] = t
+            k += 1
+    return found

@@ -1,0 +1,127 @@
+"""Several dual problems over one Gram matrix, solved one after another or side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin._compiled.limits import Limit
+from maxmargin._compiled.threads import Threads, effective_n_jobs
+from maxmargin._types import Floats, Index
+from maxmargin.dual import Dual
+from maxmargin.solvers.costs import WORTH_A_TEAM
+from maxmargin.solvers.solution import Solution
+
+
+@dataclass(frozen=True)
+class Subproblem:
+    """One dual problem of an estimator, over some rows of a Gram matrix."""
+
+    #: For progress reports.
+    name: str
+    problem: Dual
+    #: Rows of the Gram matrix, one per variable; paired variables have the same rows.
+    samples: Index
+    #: The segments (classes) that these rows are, in this order; named twice for paired variables.
+    segments: Index
+    warm: Floats | None = None
+
+
+class Subproblems(Sequence[Subproblem]):
+    """The dual problems of an estimator, made on first access: many classes have very many pairs.
+
+    Parameters
+    ----------
+    bounds : ndarray of int
+        Segments of the Gram matrix: segment s is the rows ``bounds[s]:bounds[s + 1]``.
+    sizes : ndarray of int
+        Variables of each problem.
+    make : callable
+        The problem with a given index.
+    heaviest : int
+        The problem with the largest bounds; all others are of the same kind.
+    """
+
+    def __init__(
+        self, bounds: Index, sizes: Index, make: Callable[[int], Subproblem], heaviest: int = 0
+    ) -> None:
+        self.bounds, self.sizes, self._make = bounds, sizes, make
+        self._made: dict[int, Subproblem] = {}
+        largest = int(np.argmax(sizes))
+        #: Problems that all others can be judged by.
+        self.typical = [self[k] for k in sorted({largest, heaviest})]
+
+    @staticmethod
+    def one(problem: Dual, n: int, warm: Floats | None = None) -> Subproblems:
+        """A single problem over all n rows."""
+        parts = 2 if problem.twins else 1
+        samples = np.tile(np.arange(n), parts)
+        only = Subproblem("all", problem, samples, np.zeros(parts, np.intp), warm)
+        return Subproblems(np.array([0, n]), np.array([problem.m]), lambda k: only)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, k: Any) -> Any:
+        if not 0 <= k < len(self.sizes):
+            raise IndexError(k)  # by which iteration ends
+        if k not in self._made:
+            self._made[k] = self._make(k)
+        return self._made[k]
+
+
+def solve_each(
+    solve: Callable[[int, int], Solution],
+    problems: Subproblems,
+    gram: Any,
+    work: float,
+    n_jobs: int | None,
+    interrupt: Limit,
+) -> dict[int, Solution]:
+    """Solve the problems side by side if their `work` is worth it, otherwise one after another.
+
+    Parameters
+    ----------
+    solve : callable
+        ``solve(k, team)`` solves problem k while `team` problems run at once.
+    problems : Subproblems
+        The problems.
+    gram : Rows
+        Their kernel rows.
+    work : float
+        Multiplications of the largest, or of all, as far as they run without the interpreter.
+    n_jobs : int, optional
+        Threads.
+    interrupt : Limit
+        Problems that have not begun when it is over are left out.
+
+    Returns
+    -------
+    dict
+        Solutions by index.
+    """
+    found: dict[int, Solution] = {}
+    side_by_side = len(problems) > 1 and gram.releases_gil and work > WORTH_A_TEAM
+    if side_by_side:
+        gram.threads = Threads(1)
+    team = effective_n_jobs(n_jobs) if side_by_side else 1
+
+    def run(k: int) -> None:
+        if not interrupt.late:
+            found[k] = solve(k, team)
+
+    with ExitStack() as stack:
+        stack.enter_context(gram.threads)
+        if side_by_side:
+            # The largest first, so that the last ones to run are short.
+            largest_first = np.argsort(-problems.sizes, kind="stable")
+            stack.enter_context(workers := Threads(n_jobs))
+            workers.run(run, [(int(k),) for k in largest_first])
+        else:
+            for k in range(len(problems)):
+                run(k)
+    return found
