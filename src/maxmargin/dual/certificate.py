@@ -124,7 +124,7 @@ class Certificate(Description):
         """The gap without slack: w must be rescaled until every margin is at least 1."""
         if self.n_groups != 1 or self.ridge.any() or self.sums[0] != 0:
             return float("inf")
-        if self.name == "epsilon_svr":
+        if self.tube:
             return tube_gap(u, g, self.p, noise)
         score = g + self.p
         positive = self.p > 0
@@ -162,7 +162,7 @@ class Certificate(Description):
         No margin: the hulls touch. No tube: a w that holds all residuals has :math:`\|w\| \ge p^\top u /
         \|w(u)\|` for every u, and this bound is beyond all measure.
         """
-        if self.name == "epsilon_svr" and np.isinf(self.hi).all(where=self.lo == 0):
+        if self.tube and np.isinf(self.hi).all(where=self.lo == 0):
             with np.errstate(over="ignore", invalid="ignore"):
                 norm = np.sqrt(max(self.square(u, g), 0.0) * float(np.max(np.abs(gram.diag), initial=0.0)))
                 return bool(self.p @ u > 1e8 * float(np.max(np.abs(self.p))) * norm)

@@ -108,6 +108,29 @@ class Description:
         return weights and bool((self.sums == 1).all()) and self.signs is not None
 
     @lazy
+    def tube(self) -> bool:
+        """Whether it is a regression with a tube of given width and linear slacks, or none."""
+        n = self.m // 2
+        if self.n_groups != 1 or self.m != 2 * n or self.sums[0] != 0 or self.ridge.any():
+            return False
+        paired = np.array_equal(self.row[:n], self.row[n:]) and self.coupling.shape == (1, 1)
+        return bool(paired and not self.shift and not self.lo[:n].any() and not self.hi[n:].any())
+
+    @lazy
+    def class_hulls(self) -> bool:
+        """Whether it has one hull for each of more than two classes, each coupled with all others."""
+        return self.n_groups > 2 and np.array_equal(self.group, self.label)
+
+    @lazy
+    def per_sample(self) -> bool:
+        """Whether each group is a sample, with one variable per class, coupled within the classes only."""
+        k = len(self.coupling)
+        if k < 2 or self.m != k * self.n_groups or not np.array_equal(self.coupling, np.eye(k)):
+            return False
+        adjacent = np.array_equal(self.group, np.repeat(np.arange(self.n_groups), k))
+        return adjacent and np.array_equal(self.label, np.tile(np.arange(k), self.n_groups))
+
+    @lazy
     def two_hulls(self) -> bool:
         """Whether it looks for the nearest points of two hulls, whose multiple is a C-SVC."""
         return self.hull and self.self_scaled and self.n_groups == 2

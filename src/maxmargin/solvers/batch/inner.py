@@ -11,6 +11,7 @@ import numpy as np
 from maxmargin._compiled.intrinsics import fmax, index_in, raised, with_index
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin.solvers.batch.block import need
+from maxmargin.solvers.pairs import move_pair
 
 
 @compiled(fastmath=REORDER)
@@ -64,13 +65,9 @@ def pair_steps(  # type: ignore[no-untyped-def]
         row_j = Q[j]
         g_j = down[j]
         curvature = max(np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(row_i[j]), tau)
-        room_i, room_j = hi[i] - u[i], u[j] - lo[j]
-        d = min(np.float64(g_j - low) / curvature, min(room_i, room_j))
-        before_i, before_j = u[i], u[j]
-        u[i] = hi[i] if d == room_i else u[i] + d
-        u[j] = lo[j] if d == room_j else u[j] - d
-        if u[i] == before_i and u[j] == before_j:
-            break  # the pair cannot move in this precision
+        d, moved = move_pair(u, i, j, np.float64(g_j - low) / curvature, hi[i], lo[j])
+        if not moved:
+            break
         steps += 1
         up[i] = low if u[i] < hi[i] else big
         down[i] = low if u[i] > lo[i] else -big

@@ -37,7 +37,7 @@ class WholeRegression:
     def over(gram: Any, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeRegression | None:
         """For a single problem over all rows of `gram`; None if this engine cannot take it."""
         problem = problems[0]
-        single = len(problems) == 1 and problem.name == "epsilon_svr" and problem.twins and problem.boxed
+        single = len(problems) == 1 and problem.tube and problem.twins and problem.boxed
         if not single or stop.criterion != "kkt" or stop.max_iter is not None:
             return None
         n = gram.n

@@ -15,6 +15,7 @@ from maxmargin.dual._certify import certify
 from maxmargin.dual._extremes import extremes_of
 from maxmargin.kernels.panels import Lines
 from maxmargin.solvers.batch.shared_rows import gradient, need, support_of
+from maxmargin.solvers.pairs import move_pair
 
 # Entries of the gradient that are recomputed to measure its error, and the factor for the others.
 SAMPLE, SAFETY = 48, 2.0
@@ -219,13 +220,10 @@ def pair_steps(  # type: ignore[no-untyped-def]
                 k_ij = pool[where[si, s] + j - at]
             at += length
         curvature = np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(k_ij)
-        room_i, room_j = hi[vi] - u[vi], u[vj] - lo[vj]
-        d = min(np.float64(g_j - low) / max(curvature, np.float64(tau)), min(room_i, room_j))
-        before_i, before_j = u[vi], u[vj]
-        u[vi] = hi[vi] if d == room_i else u[vi] + d
-        u[vj] = lo[vj] if d == room_j else u[vj] - d
-        if u[vi] == before_i and u[vj] == before_j:
-            break  # the pair cannot move in this precision
+        newton = np.float64(g_j - low) / max(curvature, np.float64(tau))
+        d, moved = move_pair(u, vi, vj, newton, hi[vi], lo[vj])
+        if not moved:
+            break
         steps += 1
         step = pool.dtype.type(d)
         new_i = low + pool.dtype.type(ridge[vi]) * step

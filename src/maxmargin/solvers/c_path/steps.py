@@ -6,6 +6,7 @@ import numpy as np
 
 from maxmargin._compiled.intrinsics import INDEX_BITS, fmax, index_in, raised, with_index
 from maxmargin._compiled.jit import REORDER, compiled
+from maxmargin.solvers.pairs import move_pair
 
 # A gradient that nothing exceeds.
 BIG = 1e30
@@ -72,12 +73,9 @@ def pair_steps(  # type: ignore[no-untyped-def]
         before_i, before_j = u[i], u[j]
         end_i = hi[i] if kink == zero or u[i] >= 0 else 0.0
         end_j = lo[j] if kink == zero or u[j] <= 0 else 0.0
-        room_i, room_j = end_i - u[i], u[j] - end_j
-        d = min(np.float64(g_j - low) / curvature, min(room_i, room_j))
-        u[i] = end_i if d == room_i else u[i] + d
-        u[j] = end_j if d == room_j else u[j] - d
-        if i == j or (u[i] == before_i and u[j] == before_j):
-            break  # the pair cannot move in this precision
+        d, moved = move_pair(u, i, j, np.float64(g_j - low) / curvature, end_i, end_j)
+        if i == j or not moved:
+            break
         steps += 1
         low -= kink if before_i >= 0 else -kink
         g_j -= kink if before_j > 0 else -kink

@@ -84,7 +84,7 @@ class CrammerSinger(Solver[SampleWork]):
 
     def accepts(self, problem: Dual) -> bool:
         """Only the dual of Crammer and Singer."""
-        return problem.name == "crammer_singer"
+        return problem.per_sample
 
     def begin(self, state: State) -> SampleWork:
         """The variables of a sample, one per class, are adjacent."""

@@ -36,6 +36,7 @@ import numpy as np
 from maxmargin._compiled.intrinsics import fmax
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin.dual import Dual
+from maxmargin.solvers.pairs import move_pair
 from maxmargin.solvers.papers import _cycles as cy
 from maxmargin.solvers.papers._cycles import Cycles
 from maxmargin.solvers.papers._hull import (
@@ -183,14 +184,12 @@ def _pair_steps(  # type: ignore[no-untyped-def]
 
         delta = g[upper] - g[lower]
         curvature = max(hulls.diag[lower] + hulls.diag[upper] - 2.0 * product(hulls, lower, upper), tau)
-        step = min(delta / curvature, u[upper])
-        gain = step * (delta - 0.5 * step * curvature)
         before_lower, before_upper = u[lower], u[upper]
-        u[lower] += step
-        u[upper] = 0.0 if step == before_upper else before_upper - step
-        if u[lower] == before_lower and u[upper] == before_upper:
+        step, moved = move_pair(u, lower, upper, delta / curvature, np.inf, 0.0)
+        if not moved:
             report[STUCK] = 1
             return
+        gain = step * (delta - 0.5 * step * curvature)
 
         size, along, more = 0, 0.0, 0.0
         if accelerate:
