@@ -36,8 +36,8 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Floats | None = None) -> f
         variance = _sparse_variance(X.tocsr(), weight) if sp.issparse(X) else _variance(X, weight)
     if not np.isfinite(variance):
         raise ValueError(
-            "The dual coefficients or intercepts are not finite: the variance of X, which gamma='scale' needs, "
-            "is too large for float64. Scale the features, for example with StandardScaler."
+            "The dual coefficients or intercepts are not finite: gamma='scale' needs the variance of X, "
+            "which is too large for float64. Scale the features, for example with StandardScaler."
         )
     return 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
 
