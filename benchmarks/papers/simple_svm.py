@@ -96,8 +96,8 @@ def incremental(X: Any, y: Any, gamma: float, ridge: float) -> tuple[int, float]
     class Counted(ExactMachine):
         used = 0
 
-        def _update(self, base: Any) -> None:
-            super()._update(base)
+        def update(self, base: Any) -> None:
+            super().update(base)
             self.used += self.n * max(1, self.active.size)
 
     machine = Counted(Kernel("rbf", gamma=gamma), most_bytes=1 << 32, factor_bytes=1 << 32, n_jobs=1)

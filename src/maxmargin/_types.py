@@ -1,11 +1,177 @@
-"""Types that every layer shares."""
+"""Types that every layer shares: arrays, and the interface between kernel rows and solvers."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+class Tally(Protocol):
+    """Counters of kernel values."""
+
+    def count(self, evals: int = 0, calls: int = 0) -> None:
+        """Add to the values computed and to the values used."""
+
+
+class Workers(Protocol):
+    """Threads of one computation (`maxmargin._compiled.threads.Threads`)."""
+
+    @property
+    def n(self) -> int:
+        """Number of threads."""
+
+    def __enter__(self) -> Any:
+        """Begin a computation: BLAS has one thread until it ends."""
+
+    def __exit__(self, *error: object) -> None:
+        """End the computation."""
+
+    def run(self, function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> None:
+        """Call ``function(*arguments)`` for each of `calls`."""
+
+    def split(self, n: int, smallest: int) -> list[tuple[int, int]]:
+        """Cut ``range(n)`` into at most one range per thread, none shorter than `smallest`."""
+
+    def blas(self) -> Any:
+        """Return a context in which a call of BLAS or LAPACK has all threads."""
+
+
+class Rows(Tally, Protocol):
+    """Rows of a kernel matrix K: everything that a solver may ask of them.
+
+    `maxmargin.gram.Gram` and `maxmargin.gram.view.View` are implementations. Indices refer to the `n` samples
+    of this object; the samples, the kernel and labels are not part of the interface.
+    """
+
+    # -- facts -------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Number of rows, and of columns."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the rows: float32 or float64."""
+
+    @property
+    def diag(self) -> Floats:
+        """The diagonal of K, float64 of shape (n,)."""
+
+    @property
+    def cost(self) -> float:
+        """Multiplications, roughly, that one kernel value takes."""
+
+    @property
+    def threads(self) -> Workers:
+        """Threads that compute the rows, for use by the solver too."""
+
+    # -- the cache, as compiled loops read it ------------------------------------------------------
+
+    @property
+    def cache_bytes(self) -> int:
+        """Budget of the cache in bytes."""
+
+    @property
+    def capacity(self) -> int:
+        """Number of rows that fit the cache."""
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether the cache has room for all rows, and its rows have these n columns only."""
+
+    @property
+    def table(self) -> NDArray[Any]:
+        """Cached rows: K[i, j] is ``table[slot[i], columns[j]]`` where row i is cached."""
+
+    @property
+    def slot(self) -> Index:
+        """Row of `table` for each row of K, or -1."""
+
+    @property
+    def columns(self) -> Index:
+        """Column of `table` for each column of K."""
+
+    def ensure(self, rows: ArrayLike) -> None:
+        """Make sure that `rows` are in `table`, until the next call that may evict."""
+
+    def complete(self, row: int) -> None:
+        """Like `ensure` for one row, with values copied from cached rows by symmetry where possible."""
+
+    def held(self, rows: Index) -> Mask:
+        """Tell which of `rows` are complete in `table`."""
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def rows(self, idx: ArrayLike) -> NDArray[Any]:
+        """Return the rows `idx`: a read-only array of shape (len(idx), n)."""
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> NDArray[Any]:
+        """Return the block ``K[rows][:, columns]``, computed directly."""
+
+    def add(
+        self,
+        out: NDArray[Any],
+        idx: ArrayLike,
+        coef: ArrayLike,
+        *,
+        keep: Mask | None = None,
+        tally: Tally | None = None,
+    ) -> None:
+        """Add ``K[:, idx] @ coef`` to `out`; `keep` marks the rows that will be needed again."""
+
+    @property
+    def on_demand(self) -> Any:
+        """Data for compiled loops that compute rows themselves (`maxmargin.gram.on_demand`), or None."""
+
+    @property
+    def panelled(self) -> bool:
+        """Whether a single row, computed on demand, costs no more than one of many."""
+
+    @property
+    def by_distance(self) -> bool:
+        """Whether `nearest` needs no kernel values."""
+
+    def nearest(self, rows: Index, others: Index) -> tuple[Index, Floats]:
+        """For each of `rows` the place of the nearest of `others`, and a distance that orders pairs."""
+
+    # -- values for the certificate, which are not counted -----------------------------------------
+
+    def exact(self, rows: Index, columns: Index, coef: NDArray[Any]) -> Floats:
+        """Return ``K[rows, columns] @ coef`` in float64 throughout."""
+
+    def accurate(self, rows: Index, columns: Index, coef: NDArray[Any], factor: NDArray[Any]) -> Floats:
+        """Return ``K[rows, columns] @ (coef * factor)`` with twice the digits of float64."""
+
+    def bound(self, rows: Index, columns: Index, coef: NDArray[Any], double: bool = False) -> Floats:
+        """Bound the rounding errors of ``K[rows, columns] @ coef``; if `double`, of `exact`."""
+
+    def accurate_bound(self, error: Floats, size: float) -> Floats:
+        """Bound the errors of sums from `accurate` by those from `exact`; `size` is the sum of |coef|."""
+
+    # -- counters ----------------------------------------------------------------------------------
+
+    @property
+    def n_evals(self) -> int:
+        """Kernel values computed."""
+
+    @property
+    def n_calls(self) -> int:
+        """Kernel values used, cached or not."""
+
+    # -- relatives ---------------------------------------------------------------------------------
+
+    def double(self, cache_bytes: int | None = None) -> Rows:
+        """Return the same matrix with float64 rows, in the budget of this one if none is given."""
+
+    def part(self, index: Index) -> Rows | None:
+        """Return rows and columns `index` with a cache of their own, until `reopen`; or None."""
+
+    def reopen(self) -> None:
+        """Take back the budget that `part` may have borrowed."""

@@ -293,7 +293,7 @@ def test_an_interrupt_loses_nothing(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ExactMachine, "_update", interrupted)
+        patch.setattr(ExactMachine, "update", interrupted)
         with pytest.raises(KeyboardInterrupt):
             clf.forget(clf.support_[:1])
     clf.partial_fit(X[100:], y[100:])

@@ -158,7 +158,7 @@ def test_too_little_memory_for_a_row_leaves_the_model_as_it_was():
     assert model.n_held_ == 24
 
 
-def test_leave_one_out_after_a_machine_was_trained_anew_is_that_of_retrainings():
+def test_leave_one_out_without_a_factor_is_that_of_retrainings():
     from maxmargin.solvers.incremental import ExactMachine
 
     rng = np.random.default_rng(0)

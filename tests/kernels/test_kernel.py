@@ -495,3 +495,18 @@ def test_gamma_of_sparse_data_is_that_of_the_same_dense_data():
     X = 1e4 + np.random.default_rng(0).normal(size=(50, 4))
     X[::3, 1] = 0.0
     assert resolve_gamma("scale", sp.csr_array(X)) == pytest.approx(resolve_gamma("scale", X), rel=1e-12)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("shift", [0.0, 1e8])
+def test_scale_counts_a_row_as_often_as_its_weight_says(layout, shift):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3)) + shift
+    weight = rng.integers(1, 5, 20)
+    expected = resolve_gamma("scale", np.repeat(X, weight, axis=0))
+    assert resolve_gamma("scale", layout(X), weight.astype(float)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_equal_weights_do_not_change_scale():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    assert resolve_gamma("scale", X, np.full(20, 0.3)) == resolve_gamma("scale", X)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from math import fsum
-from typing import Any
 
 import numpy as np
 
-from maxmargin._types import Floats
+from maxmargin._types import Floats, Rows
 from maxmargin.dual._group import best_multiplier, gain, quantile
 from maxmargin.dual._regression import tube_gap
 from maxmargin.dual.description import Description
@@ -156,7 +155,7 @@ class Certificate(Description):
         dual, primal = 0.5 * self.scale**2 / square, 0.5 * self.scale**2 / (square - 2.0 * gap)
         return (primal - dual) / (1.0 + primal)
 
-    def infeasible(self, u: Floats, g: Floats, gram: Any) -> bool:
+    def infeasible(self, u: Floats, g: Floats, gram: Rows) -> bool:
         r"""Whether there is no hard margin, or no hard tube, to working precision.
 
         No margin: the hulls touch. No tube: a w that holds all residuals has :math:`\|w\| \ge p^\top u /

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import check
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Mask, Rows
 from maxmargin.dual.description import Description
 
 Array = NDArray[Any]
@@ -20,13 +20,13 @@ _EPS = 2.0**-52
 class Matrix(Description):
     """The matrix A∘(K + c) + diag(ridge)."""
 
-    def gradient(self, u: Floats, gram: Any) -> Floats:
+    def gradient(self, u: Floats, gram: Rows) -> Floats:
         """(A∘(K+c) + diag(ridge)) u - p."""
         g = -self.p.copy()
         self.update(g, np.flatnonzero(u), u[u != 0], gram)
         return g
 
-    def update(self, g: Floats, idx: Index, delta: Floats, gram: Any, keep: Any = None) -> None:
+    def update(self, g: Floats, idx: Index, delta: Floats, gram: Rows, keep: Mask | None = None) -> None:
         """Change the gradient in place for a change `delta` of the variables `idx`.
 
         `keep` marks those whose kernel rows will be wanted again, see `maxmargin.gram.Gram.add`.
@@ -48,7 +48,7 @@ class Matrix(Description):
                 self._add(g, self.coupling[self.label, c], self.row[idx[of]], delta[of], gram)
         g[idx] += self.ridge[idx] * delta
 
-    def _add_twins(self, g: Floats, idx: Index, delta: Floats, gram: Any, keep: Any) -> None:
+    def _add_twins(self, g: Floats, idx: Index, delta: Floats, gram: Rows, keep: Mask | None) -> None:
         """One product with the kernel serves both halves; where both twins move, it is with their sum."""
         n = gram.n
         rows = np.where(idx < n, idx, idx - n)
@@ -66,14 +66,14 @@ class Matrix(Description):
         g[:n] += z
         g[n:] += z
 
-    def _add(self, g: Floats, factor: Floats, rows: Index, coef: Floats, gram: Any) -> None:
+    def _add(self, g: Floats, factor: Floats, rows: Index, coef: Floats, gram: Rows) -> None:
         z = np.zeros(gram.n)
         gram.add(z, rows, coef)
         if self.shift:
             z += self.shift * coef.sum()
         g += factor * z[self.row]
 
-    def exact_gradient(self, u: Floats, some: Index, gram: Any) -> Floats:
+    def exact_gradient(self, u: Floats, some: Index, gram: Rows) -> Floats:
         """The gradient of the variables `some`, from float64 kernel values."""
         support = np.flatnonzero(u)
         g = self.ridge[some] * u[some] - self.p[some]
@@ -83,7 +83,7 @@ class Matrix(Description):
             g += self.coupling[self.label[some], c] * z
         return g
 
-    def accurate_gradient(self, u: Floats, some: Index, gram: Any) -> Floats:
+    def accurate_gradient(self, u: Floats, some: Index, gram: Rows) -> Floats:
         """The same with twice the digits: slower, for where float64 itself cancels.
 
         All classes are in one sum: what hulls far from the origin add to it cancels.
@@ -97,7 +97,7 @@ class Matrix(Description):
             g[of] += z + self.shift * fsum(u[support] * factor)
         return g
 
-    def rounding(self, u: Floats, some: Index, gram: Any, double: bool = False) -> Floats:
+    def rounding(self, u: Floats, some: Index, gram: Rows, double: bool = False) -> Floats:
         """Bound the rounding errors of the gradient of the variables `some`, computed from the rows.
 
         With `double` those of `exact_gradient`.
@@ -111,7 +111,7 @@ class Matrix(Description):
             error += np.abs(self.coupling[self.label[some], c]) * z
         return error
 
-    def block(self, idx: Index, others: Index, gram: Any, cached: bool = False) -> Array:
+    def block(self, idx: Index, others: Index, gram: Rows, cached: bool = False) -> Array:
         """The block of A∘(K+c) + diag(ridge) for two sets of variables, in the rows' precision.
 
         If `cached` it is taken from whole rows, which stay in the cache; otherwise it is computed directly.
@@ -141,7 +141,7 @@ class Matrix(Description):
         Q[np.flatnonzero(same), at[same]] = self.diag(gram, idx[same])
         return Q
 
-    def diag(self, gram: Any, idx: Any = slice(None)) -> Floats:
+    def diag(self, gram: Rows, idx: Any = slice(None)) -> Floats:
         """Diagonal of A∘(K+c) + diag(ridge), of the variables `idx`."""
         label = self.label[idx]
         same = self.coupling[label, label]

@@ -242,7 +242,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         if len(kept) < len(y):
             X, y, weight = X[kept], y[kept], weight[kept]
         if first:
-            gamma = 0.0 if callable(self.kernel) else _gamma(self.gamma, X, weight)
+            gamma = 0.0 if callable(self.kernel) else resolve_gamma(self.gamma, X, weight)
             machine = ExactMachine(
                 Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0),
                 most_bytes=int(self.cache_size * 1e6),
@@ -353,14 +353,3 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         if len(self.classes_) == 1:
             return np.full(len(values), self.classes_[0])
         return self.classes_[(values >= 0).astype(np.intp)]
-
-
-def _gamma(gamma: str | float, X: Any, weight: Floats) -> float:
-    """Like `resolve_gamma`; a row's weight counts as often as the row would."""
-    if gamma != "scale" or (weight == weight[0]).all():
-        return resolve_gamma(gamma, X)
-    total = float(weight.sum()) * X.shape[1]
-    square = X.multiply(X) if sp.issparse(X) else X * X
-    mean, second = (float(weight @ np.ravel(part.sum(axis=1))) / total for part in (X, square))
-    variance = second - mean**2
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0

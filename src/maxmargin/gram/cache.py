@@ -1,10 +1,10 @@
-"""Rows that are kept: within a budget of bytes, computed where they are missing, evicted when old."""
+"""The row cache: a budget of bytes, rows computed when they are missing, the least recently used evicted."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from maxmargin._compiled.lazy import lazy
 from maxmargin._compiled.limits import slices
 from maxmargin._compiled.memory import LINE, recycled
 from maxmargin._compiled.threads import Threads
-from maxmargin._types import Index
+from maxmargin._types import Floats, Index, Mask, Tally
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
 
@@ -21,26 +21,20 @@ Array = NDArray[Any]
 
 # Below this many multiplications a second thread costs more than it saves (about half a millisecond of work).
 _WORTH_A_THREAD = 20_000_000
-# Columns of a slice at least, which no tile is wider than.
+# Fewest columns of a slice; no tile is wider.
 _SLICE_COLUMNS = 512
-# Values of a row from which on its alignment is worth some padding.
+# Length of a row from which on alignment is worth its padding.
 _LONG = 1024
 
 
-class Tally(Protocol):
-    """Whoever is charged for kernel values."""
-
-    def count(self, evals: int = 0, calls: int = 0) -> None:
-        """Add to the counters."""
-
-
 class CachedRows:
-    """The cache of a `Gram`: its table of rows, and who stands where."""
+    """The cache of a `Gram`: the table of rows, and which row of K is in which row of the table."""
 
     n: int
     kernel: Kernel
     points: Points
     dtype: np.dtype[Any]
+    diag: Floats
     cache_bytes: int
     cost: float
     threads: Threads
@@ -52,12 +46,8 @@ class CachedRows:
 
     @lazy
     def laid_out(self) -> Points:
-        """The points in the layout that many rows are computed from."""
+        """The points in the layout for computing many rows."""
         return self.kernel.lay_out(self.points)
-
-    def block(self, rows: ArrayLike, columns: ArrayLike, tally: Tally | None = None) -> Array:
-        """The block ``K[rows][:, columns]``, computed directly."""
-        raise NotImplementedError
 
     def _open_cache(self, segments: ArrayLike | None, *, lent: bool = False) -> None:
         n = self.n
@@ -72,20 +62,20 @@ class CachedRows:
         self.segments: Index = np.asarray(bounds, dtype=np.intp)
         self._table: Array | None = self.points.X if given else None
         self.slot: Index = np.arange(n) if self.holds_all else np.full(n, -1)
-        # Which segments of which row are there; with evictions a row is there or not.
+        # Which segments of which row are cached; without room for all rows there is one segment.
         self.valid = np.full((n, len(self.segments) - 1), given)
         self._owner = np.full(self.capacity, -1) if not self.holds_all else self.columns
         self._stamp = np.zeros(self.capacity, dtype=np.int64)
         self._clock = self._used = 0
 
     def _length(self, n: int) -> int:
-        """Values that a row of n takes: long ones begin on cache lines, short ones would waste too much."""
+        """Length of a row of n values with padding: long rows begin on cache lines, short ones need not."""
         values = LINE // self.dtype.itemsize
         return n if n < _LONG else -(-n // values) * values
 
     @property
     def table(self) -> Array:
-        """Cached rows: row i, if there, is ``table[slot[i], :n]``."""
+        """Cached rows: row i, if cached, is ``table[slot[i], :n]``."""
         if self._table is None:
             with self._lock:
                 if self._table is None:
@@ -93,7 +83,7 @@ class CachedRows:
         return self._table
 
     def _place(self, rows: Index) -> Index:
-        """Give cache places to as many of the missing `rows` as possible; return those."""
+        """Assign slots to as many of the missing `rows` as possible; return those."""
         self._clock += 1
         held = self.slot[rows]
         self._stamp[held[held >= 0]] = self._clock
@@ -102,8 +92,8 @@ class CachedRows:
         free = np.arange(used, min(self.capacity, used + len(missing)))
         self._used += len(free)
         if len(free) < len(missing):
-            # Evict the longest unused, but never a row of this very request: a request larger than
-            # the cache keeps what it has instead of driving itself out.
+            # Evict the least recently used, but never a row of the present request: a request larger than
+            # the cache keeps the rows that are cached instead of evicting its own.
             old = np.flatnonzero(self._stamp[:used] < self._clock)
             old = old[np.argsort(self._stamp[old], kind="stable")[: len(missing) - len(free)]]
             self.valid[self._owner[old]] = False
@@ -116,7 +106,7 @@ class CachedRows:
         return placed
 
     def _compute(self, rows: Index, segment: int, tally: Tally) -> None:
-        """Compute one segment of the given rows into their places."""
+        """Compute one segment of the given rows into their slots."""
         if not len(rows):
             return
         c0, c1 = int(self.segments[segment]), int(self.segments[segment + 1])
@@ -130,9 +120,9 @@ class CachedRows:
         tally.count(evals=len(rows) * (c1 - c0))
 
     def _spread(self, work: Callable[[int, int], None], n: int, cost: float) -> None:
-        """Run `work` on the ranges of ``range(n)``, in threads if ``n * cost`` is worth it.
+        """Run `work` on ranges of ``range(n)``, in threads if ``n * cost`` is worth it.
 
-        Where that takes long it is done in slices, see `maxmargin._compiled.limits`.
+        Long work is done in slices, see `maxmargin._compiled.limits`.
         """
         if callable(self.kernel.name):
             work(0, n)
@@ -154,7 +144,7 @@ class CachedRows:
     def ensure(
         self, rows: ArrayLike, segments: Sequence[int] | None = None, tally: Tally | None = None
     ) -> None:
-        """Make sure that `rows` are in `table` (until the next call that may evict)."""
+        """Make sure that `rows` are in `table`, until the next call that may evict."""
         rows = np.asarray(rows, dtype=np.intp)
         if not self.holds_all:
             self._place(rows)
@@ -170,9 +160,9 @@ class CachedRows:
                 self._compute(np.unique(missing), s, tally or self)
 
     def complete(self, row: int, tally: Tally | None = None) -> None:
-        """Like `ensure` for one row; what other rows know of it is copied, for the matrix is symmetric.
+        """Like `ensure` for one row; values that other cached rows contain are copied, by symmetry.
 
-        It saves kernel values rather than time: worth it where they are counted, or expensive.
+        This saves kernel values rather than time: useful where they are counted, or expensive.
         """
         known = np.flatnonzero(self.valid.all(axis=1) & (self.slot >= 0))
         if len(self.segments) > 2 or not len(known) or self.held(np.array([row]))[0]:
@@ -191,6 +181,52 @@ class CachedRows:
         self.valid[row] = True
         (tally or self).count(calls=-len(missing))  # computed, not yet used
 
-    def held(self, rows: Index) -> NDArray[np.bool_]:
-        """Which of `rows` are wholly in `table`."""
+    def held(self, rows: Index) -> Mask:
+        """Tell which of `rows` are complete in `table`."""
         return np.asarray(self.valid[rows].all(axis=1) & (self.slot[rows] >= 0))
+
+    def rows(self, idx: ArrayLike, tally: Tally | None = None) -> Array:
+        """Return the rows `idx`: a read-only array of shape (len(idx), n)."""
+        idx = np.asarray(idx, dtype=np.intp)
+        tally = tally or self
+        tally.count(calls=len(idx) * self.n)
+        if self.holds_all:
+            self.ensure(idx, tally=tally)
+            out = self.table[self.slot[idx], : self.n]
+        else:
+            out = np.empty((len(idx), self.n), self.dtype)
+            self._place(idx)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally)
+            held = self.slot[idx] >= 0
+            out[held] = self.table[self.slot[idx[held]], : self.n]
+            rest = np.flatnonzero(~held)
+            if not len(rest):
+                out.flags.writeable = False
+                return out
+            A = self.points.take(idx[rest])
+            self._spread(
+                lambda a, b: self.kernel.fill(A, self.laid_out, a, b, out, rest),
+                self.n,
+                len(rest) * self.cost,
+            )
+            tally.count(evals=len(rest) * self.n)
+        out.flags.writeable = False
+        return out
+
+    def block(self, rows: ArrayLike, columns: ArrayLike, tally: Tally | None = None) -> Array:
+        """Return the block ``K[rows][:, columns]``, computed directly."""
+        tally = tally or self
+        rows, columns = np.asarray(rows, dtype=np.intp), np.asarray(columns, dtype=np.intp)
+        tally.count(calls=len(rows) * len(columns))
+        if self.kernel.name == "precomputed":
+            return np.asarray(self.points.X[np.ix_(rows, columns)])
+        out = np.empty((len(rows), len(columns)), self.dtype)
+        A, B = self.points.take(rows), self.points.take(columns)
+        slots = np.arange(len(rows))
+        self._spread(
+            lambda a, b: self.kernel.fill(A, B, a, b, out, slots),
+            len(columns),
+            len(rows) * self.cost,
+        )
+        tally.count(evals=out.size)
+        return out

@@ -1,4 +1,4 @@
-"""Sums of rows, from the cache or streamed: what changes a gradient."""
+"""Sums of rows, cached or streamed: the updates of a gradient."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_rows
-from maxmargin._types import Index
-from maxmargin.gram.cache import CachedRows, Tally
+from maxmargin._types import Index, Mask, Tally
+from maxmargin.gram.cache import CachedRows
 from maxmargin.kernels.panels import Lines
 
 Array = NDArray[Any]
 Runs = list[tuple[int, int, int]]
 
-# Rows of a streamed tile, which is used once and forgotten.
+# Rows of a streamed tile, which is used once.
 _STREAM_ROWS = 256
 
 
@@ -31,11 +31,11 @@ class SummedRows(CachedRows):
         coef: ArrayLike,
         columns: Index | None = None,
         tally: Tally | None = None,
-        keep: NDArray[np.bool_] | None = None,
+        keep: Mask | None = None,
     ) -> None:
-        """``out += K[columns, idx] @ coef``, in float64; `columns` are all by default.
+        """Add ``K[columns, idx] @ coef`` to `out`, in float64; `columns` are all by default.
 
-        `keep` marks the rows that will be wanted again: where computing a row is as quick as storing it, the
+        `keep` marks the rows that will be needed again: where computing a row is as fast as storing it, the
         others are not stored.
         """
         rows: Index = np.asarray(idx, dtype=np.intp)
@@ -49,7 +49,7 @@ class SummedRows(CachedRows):
         coef: Array,
         columns: Index | None,
         tally: Tally,
-        keep: NDArray[np.bool_] | None,
+        keep: Mask | None,
     ) -> None:
         runs = [(0, self.n, 0)] if columns is None else _runs(columns)
         if runs is None:
@@ -89,7 +89,7 @@ class SummedRows(CachedRows):
             self._stream(out, idx[~held], coef[~held], runs, tally)
 
     def _compute_and_add(self, out: Array, idx: Index, coef: Array, tally: Tally) -> tuple[Index, Array]:
-        """Compute the missing rows that have a place, and use them at once; returns what is left to add."""
+        """Compute the missing rows that have a slot, and add them; return the rows left to add."""
         new = (self.slot[idx] >= 0) & ~self.valid[idx, 0]
         if not new.any():
             return idx, coef
@@ -107,15 +107,15 @@ class SummedRows(CachedRows):
         return idx[~new], coef[~new]
 
     def _touched(self, runs: Runs) -> list[int]:
-        """Segments that the runs of columns reach into."""
+        """Segments that the runs of columns overlap."""
         last = np.searchsorted(self.segments, [c1 for _, c1, _ in runs], side="left")
         first = np.searchsorted(self.segments, [c0 for c0, _, _ in runs], side="right") - 1
         return sorted({s for a, b in zip(first, last, strict=True) for s in range(a, b)})
 
     def square(self, index: Index, tally: Tally) -> Array | None:
-        """``K[index][:, index]`` through the cache, where it holds all rows; else None.
+        """Return ``K[index][:, index]`` from the cache if that holds all rows; else None.
 
-        For a subset that needs all of its block, and shares it with others.
+        For a subset that needs its whole block, and shares it with others.
         """
         runs = _runs(index)
         if not self.holds_all or runs is None:
@@ -129,7 +129,7 @@ class SummedRows(CachedRows):
         return out
 
     def _stream(self, out: Array, idx: Index, coef: Array, runs: Runs, tally: Tally) -> None:
-        """Add rows that have no place in the cache: compute a tile, use it, forget it."""
+        """Add rows that have no slot in the cache: compute a tile and use it once."""
         add = self._panel_stream(out, idx, coef) or self._tile_stream(out, idx, coef)
         for c0, c1, o in runs:
             self._spread(

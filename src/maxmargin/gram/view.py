@@ -7,24 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._types import Index
+from maxmargin._types import Floats, Index, Mask, Rows, Tally
+from maxmargin.gram.certified import CertifiedRows
 
 Array = NDArray[Any]
 
 
 class View:
-    """Some rows and columns of a `Gram`, with its interface, sharing its rows."""
+    """Some rows and columns of a `Gram` that holds all rows, with its interface."""
 
-    def __init__(self, base: Any, index: Index) -> None:
+    # The rows of the table have columns that are not in the view: computing whole rows may be a waste.
+    holds_all = False
+
+    def __init__(self, base: CertifiedRows, index: Index) -> None:
         self.base, self.columns, self.n = base, index, len(index)
         self.kernel, self.dtype = base.kernel, base.dtype
-        self.diag = base.diag[index]
+        self.diag: Floats = base.diag[index]
         self.threads, self.capacity, self.cache_bytes = base.threads, base.capacity, base.cache_bytes
         self.cost = base.cost
         self.n_evals = self.n_calls = 0
-
-    #: A view shares the rows of the whole matrix, which fits the cache: see `Gram.can_part`.
-    can_part = False
 
     @property
     def table(self) -> Array:
@@ -33,67 +34,105 @@ class View:
 
     @property
     def slot(self) -> Index:
-        """Place in `table` of each row of the view."""
+        """Row of `table` for each row of the view."""
         return self.base.slot[self.columns]
 
     def ensure(self, rows: ArrayLike) -> None:
         """See `Gram.ensure`."""
-        self.base.ensure(self.columns[np.asarray(rows, dtype=np.intp)], tally=self)
+        self.base.ensure(self._own(rows), tally=self)
 
     def complete(self, row: int) -> None:
         """See `Gram.complete`."""
         self.base.complete(int(self.columns[row]), tally=self)
 
-    def held(self, rows: Index) -> NDArray[np.bool_]:
+    def held(self, rows: Index) -> Mask:
         """See `Gram.held`."""
         return self.base.held(self.columns[rows])
 
     def rows(self, idx: ArrayLike) -> Array:
         """See `Gram.rows`."""
-        rows = self.columns[np.asarray(idx, dtype=np.intp)]
-        out = self.base.rows(rows, tally=self)[:, self.columns]
+        out = self.base.rows(self._own(idx), tally=self)[:, self.columns]
         out.flags.writeable = False
         return out
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        """See `Gram.block`; the whole block of the view comes from the rows that it shares."""
-        own = self.columns
-        if len(rows) == len(columns) == self.n:  # type: ignore[arg-type]
-            whole = self.base.square(own, self)
-            if whole is not None and np.array_equal(rows, columns):
-                order = np.asarray(rows, dtype=np.intp)
+        """See `Gram.block`; the whole block of the view comes from the shared rows."""
+        order = np.asarray(rows, dtype=np.intp)
+        if len(order) == self.n and np.array_equal(order, columns):
+            whole = self.base.square(self.columns, self)
+            if whole is not None:
                 same = np.array_equal(order, np.arange(self.n))
                 return whole if same else whole[np.ix_(order, order)]
-        return self.base.block(
-            own[np.asarray(rows, dtype=np.intp)], own[np.asarray(columns, dtype=np.intp)], tally=self
-        )
+        return self.base.block(self.columns[order], self._own(columns), tally=self)
 
-    def add(self, out: Array, idx: ArrayLike, coef: ArrayLike, keep: object = None) -> None:
-        """See `Gram.add`."""
-        self.base.add(out, self.columns[np.asarray(idx, dtype=np.intp)], coef, self.columns, tally=self)
+    def add(
+        self,
+        out: Array,
+        idx: ArrayLike,
+        coef: ArrayLike,
+        *,
+        keep: Mask | None = None,
+        tally: Tally | None = None,
+    ) -> None:
+        """See `Gram.add`; the base keeps all rows."""
+        self.base.add(out, self._own(idx), coef, self.columns, tally=tally or self)
 
     def count(self, evals: int = 0, calls: int = 0) -> None:
-        """See `Gram.count`; a view is charged for what it uses and for what it had to compute."""
+        """See `Gram.count`; a view counts the values that it uses, and those that are computed for it."""
         self.n_evals += int(evals)
         self.n_calls += int(calls)
 
-    def double(self, cache_bytes: int | None = None) -> Any:
-        """See `Gram.double`; the twin of a view has rows of its own, in what the base leaves free."""
-        left = self.base.cache_bytes - self.base.n**2 * self.base.dtype.itemsize
-        budget = max(0, left) if cache_bytes is None else cache_bytes
-        twin = self.base._relative(np.float64, self.columns, budget)
+    def double(self, cache_bytes: int | None = None) -> CertifiedRows:
+        """See `Gram.double`; the result has rows of its own, in the budget that the base does not use."""
+        unused = self.base.cache_bytes - self.base.n**2 * self.base.dtype.itemsize
+        budget = max(0, unused) if cache_bytes is None else cache_bytes
+        precise = self.base.relative(np.float64, self.columns, budget)
         if cache_bytes is None:
-            twin.n_evals, twin.n_calls = self.n_evals, self.n_calls
-        return twin
+            precise.n_evals, precise.n_calls = self.n_evals, self.n_calls
+        return precise
 
-    def exact(self, rows: Index, columns: Index, coef: Array) -> Array:
+    @property
+    def on_demand(self) -> Any:
+        """See `Gram.on_demand`; samples are those of the base, see `columns`."""
+        return self.base.on_demand
+
+    @property
+    def panelled(self) -> bool:
+        """See `Gram.panelled`."""
+        return self.base.panelled
+
+    @property
+    def by_distance(self) -> bool:
+        """See `Gram.by_distance`."""
+        return self.base.by_distance
+
+    def nearest(self, rows: Index, others: Index) -> tuple[Index, Floats]:
+        """See `Gram.nearest`."""
+        return self.base.nearest(self.columns[rows], self.columns[others])
+
+    def part(self, index: Index) -> Rows | None:
+        """Return None: the rows of a view are in the cache of its base."""
+        return None
+
+    def reopen(self) -> None:
+        """Do nothing: the budget of a view is never lent."""
+
+    def exact(self, rows: Index, columns: Index, coef: Array) -> Floats:
         """See `Gram.exact`."""
         return self.base.exact(self.columns[rows], self.columns[columns], coef)
 
-    def accurate(self, rows: Index, columns: Index, coef: Array, factor: Array) -> Array:
+    def accurate(self, rows: Index, columns: Index, coef: Array, factor: Array) -> Floats:
         """See `Gram.accurate`."""
         return self.base.accurate(self.columns[rows], self.columns[columns], coef, factor)
 
-    def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Array:
+    def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Floats:
         """See `Gram.bound`."""
         return self.base.bound(self.columns[rows], self.columns[columns], coef, double)
+
+    def accurate_bound(self, error: Floats, size: float) -> Floats:
+        """See `Gram.accurate_bound`."""
+        return self.base.accurate_bound(error, size)
+
+    def _own(self, rows: ArrayLike) -> Index:
+        """Rows of the base for some rows of the view."""
+        return self.columns[np.asarray(rows, dtype=np.intp)]

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin._types import Floats
 
-def resolve_gamma(gamma: str | float, X: Any) -> float:
-    """The number behind ``gamma="scale"`` (1 / (n_features Var X)) or ``"auto"`` (1 / n_features).
+
+def resolve_gamma(gamma: str | float, X: Any, weight: Floats | None = None) -> float:
+    """The number for ``gamma="scale"`` (1 / (n_features Var X)) or ``"auto"`` (1 / n_features).
+
+    A row counts in Var X as often as its `weight` says, once by default.
 
     Examples
     --------
@@ -26,28 +30,43 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
         raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {gamma!r}.")
     if 0 in X.shape:
         return 1.0
-    if sp.issparse(X):
-        variance = _sparse_variance(X.tocsr())
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            variance = X.var(dtype=np.float64)
-            first = np.float64(X.flat[0])
-            if variance < 1e-25 * first * first and (first == X).all():
-                variance = 0.0  # not what rounding made of it
+    if weight is not None and (weight == weight[0]).all():
+        weight = None
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _sparse_variance(X.tocsr(), weight) if sp.issparse(X) else _variance(X, weight)
     if not np.isfinite(variance):
         raise ValueError(
-            "The dual coefficients or intercepts are not finite: gamma='scale' asks for the variance of X, "
+            "The dual coefficients or intercepts are not finite: gamma='scale' needs the variance of X, "
             "which is too large for float64. Scale the features, for example with StandardScaler."
         )
-    return 1.0 / (X.shape[1] * float(variance)) if variance != 0 else 1.0
+    return 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
 
 
-def _sparse_variance(X: Any) -> float:
-    """The variance of all entries, zeros included, from differences: equal entries give exactly 0."""
+def _variance(X: Any, weight: Floats | None) -> float:
+    """The variance of all entries, from differences; exactly 0 if all are equal."""
+    if weight is None:
+        variance = X.var(dtype=np.float64)
+    else:
+        size = float(weight.sum()) * X.shape[1]
+        mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / size
+        variance = weight @ np.square(X.astype(np.float64) - mean).sum(axis=1) / size
+    first = np.float64(X.flat[0])
+    if variance < 1e-25 * first * first and (first == X).all():
+        return 0.0  # instead of a rounding error
+    return float(variance)
+
+
+def _sparse_variance(X: Any, weight: Floats | None) -> float:
+    """The same for a CSR matrix, zeros included."""
     data = X.data.astype(np.float64)
-    size = float(X.shape[0]) * float(X.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = float((data / size).sum())
-        if len(data) == size and (data == data[0]).all():
-            return 0.0
-        return float(np.square(data - mean).sum() / size + (size - len(data)) / size * mean**2)
+    n, d = X.shape
+    if len(data) == n * d and (data == data[0]).all():
+        return 0.0
+    if weight is None:
+        weights: Any = 1.0
+        size, stored = float(n) * float(d), float(len(data))
+    else:
+        weights = np.repeat(weight, np.diff(X.indptr))
+        size, stored = float(weight.sum()) * float(d), float(weights.sum())
+    mean = float((weights * (data / size)).sum())
+    return float((weights * np.square(data - mean)).sum() / size + (size - stored) / size * mean**2)

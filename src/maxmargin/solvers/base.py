@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
 from maxmargin._compiled.limits import Limit, Stopped, under
-from maxmargin._types import Floats
+from maxmargin._types import Floats, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.loop import Loop, Meter
@@ -18,6 +18,9 @@ from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
 from maxmargin.solvers.registry import accepting
 from maxmargin.solvers.solution import Callback, Observer, Solution, not_begun
 from maxmargin.solvers.state import State, Stop
+
+if TYPE_CHECKING:
+    from maxmargin.gram.gram import Gram
 
 #: The dataclass in which a solver keeps its own working data during a run.
 W = TypeVar("W")
@@ -89,7 +92,7 @@ class Solver(ABC, Generic[W]):
     def solve(
         self,
         problem: Dual,
-        gram: Any,
+        gram: Rows,
         *,
         warm: ArrayLike | None = None,
         stop: Stop | None = None,
@@ -139,7 +142,7 @@ class Solver(ABC, Generic[W]):
     def solve_many(
         self,
         problems: Subproblems,
-        gram: Any,
+        gram: Gram,
         *,
         stop: Stop,
         interrupt: Limit,
@@ -183,7 +186,7 @@ class Solver(ABC, Generic[W]):
     def _run(
         self,
         problem: Dual,
-        gram: Any,
+        gram: Rows,
         warm: ArrayLike | None,
         stop: Stop,
         callback: Callback | None,

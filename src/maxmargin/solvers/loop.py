@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin._compiled.limits import Limit, Stopped
+from maxmargin._types import Rows
 from maxmargin.dual import widest
 from maxmargin.solvers.finalise import finalised
 from maxmargin.solvers.precision import Precision
@@ -56,7 +57,7 @@ class _Checkpoint(NamedTuple):
 class Meter:
     """Time and kernel values since the start of one run, and the limit on its time."""
 
-    def __init__(self, gram: Any, limit: Limit, began: float) -> None:
+    def __init__(self, gram: Rows, limit: Limit, began: float) -> None:
         self.limit, self._began = limit, began
         self._evals, self._calls = gram.n_evals, gram.n_calls
 
@@ -65,11 +66,11 @@ class Meter:
         """Wall time so far."""
         return time.perf_counter() - self._began
 
-    def evals(self, gram: Any) -> int:
+    def evals(self, gram: Rows) -> int:
         """Kernel values computed so far."""
         return int(gram.n_evals - self._evals)
 
-    def calls(self, gram: Any) -> int:
+    def calls(self, gram: Rows) -> int:
         """Kernel values used so far."""
         return int(gram.n_calls - self._calls)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.solvers.costs import WORTH_A_TEAM
 from maxmargin.solvers.solution import Solution
+
+if TYPE_CHECKING:
+    from maxmargin.gram.gram import Gram
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Subproblems(Sequence[Subproblem]):
 def solve_each(
     solve: Callable[[int, int], Solution],
     problems: Subproblems,
-    gram: Any,
+    gram: Gram,
     work: float,
     n_jobs: int | None,
     interrupt: Limit,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import slices
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers import costs
 from maxmargin.solvers.state import State
@@ -21,7 +21,7 @@ _SAMPLE, _SAFETY = 64, 2.0
 _PATIENCE, _MOST = 2, 12
 
 
-def exact_entries(problem: Dual, u: Floats, some: Index, gram: Any, allowed: float) -> tuple[Floats, Floats]:
+def exact_entries(problem: Dual, u: Floats, some: Index, gram: Rows, allowed: float) -> tuple[Floats, Floats]:
     """Entries of the gradient from float64 kernel values, and bounds of their errors.
 
     Where such a bound exceeds a hundredth of what is `allowed`, twice the digits are used if that is
@@ -49,7 +49,7 @@ def measured(
     problem: Dual,
     u: Floats,
     g: Floats,
-    gram: Any,
+    gram: Rows,
     allowed: float,
     limit: float,
     refreshed: NDArray[np.bool_] | None = None,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin._types import Floats
+from maxmargin._types import Floats, Rows
 from maxmargin.dual import Dual
 
 
@@ -69,7 +68,7 @@ class State:
 
     problem: Dual
     #: Kernel rows; the loop may replace them by float64 ones.
-    gram: Any
+    gram: Rows
     #: The variables, feasible at every moment (compiled loops change pairs as a whole).
     u: Floats
     #: The gradient at u; between checkpoints a solver may be ahead of it.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from maxmargin.solvers.batch.working_set import LARGEST, WorkingSet
 from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
 from maxmargin.solvers.solution import Observer, Solution
 from maxmargin.solvers.state import State, Stop
+
+if TYPE_CHECKING:
+    from maxmargin.gram.gram import Gram
 
 
 @dataclass
@@ -114,7 +117,7 @@ class Batch(Solver[BatchWork]):
     def solve_many(
         self,
         problems: Subproblems,
-        gram: Any,
+        gram: Gram,
         *,
         stop: Stop,
         interrupt: Limit,
@@ -146,7 +149,9 @@ class Batch(Solver[BatchWork]):
         work = float(problems.sizes.sum() * costs.VALUES_PER_VARIABLE) * gram.cost
         return solve_each(solve, problems, gram, work, n_jobs, interrupt)
 
-    def _engine(self, problems: Subproblems, gram: Any, stop: Stop) -> WholeProblems | WholeRegression | None:
+    def _engine(
+        self, problems: Subproblems, gram: Gram, stop: Stop
+    ) -> WholeProblems | WholeRegression | None:
         """What solves a small problem in one call; a single one that is hard is better left to the loop.
 
         Hard is one with a tight tolerance, or one large enough for float32 that was given float64 rows.

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.memory import aligned
-from maxmargin._types import Index
+from maxmargin._types import Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
-from maxmargin.kernels.panels import Lines, Panels
+from maxmargin.kernels.panels import Panels
 
 
-class Rows(NamedTuple):
-    """What compiled code needs to compute the missing rows of a block: see `need`."""
+class BlockRows(NamedTuple):
+    """The data from which compiled code computes the missing rows of a block: see `need`."""
 
     valid: NDArray[np.bool_]
     indptr: NDArray[Any]
@@ -35,17 +35,16 @@ class Rows(NamedTuple):
     d: int
 
 
-def block_for(problem: Dual, gram: Any, size: int) -> Block:
+def block_for(problem: Dual, gram: Rows, size: int) -> Block:
     """A block for a working set of `size` places, of the quicker kind that can hold it."""
-    points = getattr(gram, "base", gram).laid_out
     plain = problem.coupling.shape == (1, 1) and problem.coupling[0, 0] == 1.0 and not problem.shift
-    return (PanelBlock if points.panels is not None and plain else FullBlock)(problem, gram, size)
+    return (PanelBlock if plain and gram.panelled else FullBlock)(problem, gram, size)
 
 
 class Block:
     """Rows of Q between the places of a working set."""
 
-    def __init__(self, problem: Dual, gram: Any, width: int, size: int) -> None:
+    def __init__(self, problem: Dual, gram: Rows, width: int, size: int) -> None:
         self.problem, self.gram = problem, gram
         # Rows a power of two apart would fall into the same cache lines when columns are written.
         self.Q = aligned((size, width + 16), gram.dtype, zero=True)
@@ -61,7 +60,7 @@ class Block:
         self.enter(np.arange(len(ids)), ids)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> BlockRows:
         """For the inner solver."""
         raise NotImplementedError
 
@@ -69,12 +68,11 @@ class Block:
 class PanelBlock(Block):
     """Members in panels of their own; rows on demand."""
 
-    def __init__(self, problem: Dual, gram: Any, size: int) -> None:
-        base = getattr(gram, "base", gram)
-        points = base.points
-        self._lines, self._norm = Lines.of(points.X), points.norm
+    def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
+        data = gram.on_demand
+        self._lines, self._norm = data.lines, data.norm
         empty = np.full(size, -1)
-        self._panels = Panels(self._lines, points.X.shape[1], points.norm, base.kernel.slope, empty)
+        self._panels = Panels(*data, empty)
         super().__init__(problem, gram, len(self._panels.norm), size)
         self._samples = empty
         self._valid = np.zeros(size, np.bool_)
@@ -88,10 +86,10 @@ class PanelBlock(Block):
         self._valid[:] = False
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> BlockRows:
         """For the inner solver."""
         panels = self._panels
-        return Rows(
+        return BlockRows(
             self._valid, *self._lines, self._samples, self._norm, panels.values, panels.norm, panels.d
         )
 
@@ -99,10 +97,12 @@ class PanelBlock(Block):
 class FullBlock(Block):
     """All rows, always."""
 
-    def __init__(self, problem: Dual, gram: Any, size: int) -> None:
+    def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         super().__init__(problem, gram, size, size)
         none, number, flags = np.zeros(0, np.int32), np.zeros(0, gram.dtype), np.ones(size, np.bool_)
-        self._rows = Rows(flags, none, none, number, False, np.zeros(0, np.intp), number, number, number, 0)
+        self._rows = BlockRows(
+            flags, none, none, number, False, np.zeros(0, np.intp), number, number, number, 0
+        )
 
     def enter(self, places: Index, ids: Index) -> None:
         """Compute the rows of the new members and mirror them."""
@@ -118,7 +118,7 @@ class FullBlock(Block):
         self.Q = self.problem.block(ids, ids, self.gram)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> BlockRows:
         """For the inner solver, to which nothing is missing."""
         return self._rows
 

@@ -215,7 +215,7 @@ class BlockStep(NewtonFinish):
         dtype = np.float32 if state.tol >= costs.ROUGH else np.float64
         same = others is None
         others = some if others is None else others
-        if not getattr(gram, "holds_all", False):
+        if not gram.holds_all:
             return problem.block(some, some if same else others, gram).astype(dtype, copy=False)
         gram.ensure(problem.row[some])
         gram.count(calls=len(some) * len(others))

@@ -11,14 +11,14 @@ from maxmargin._compiled.intrinsics import acquire, raised, release, take
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.memory import recycled
 from maxmargin._compiled.sums import add_tile
-from maxmargin._types import Index
+from maxmargin._types import Index, Rows
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
-from maxmargin.kernels.panels import Lines, Panels, padded
+from maxmargin.kernels.panels import Panels, padded
 from maxmargin.solvers import costs
 
 
 class SharedRows(NamedTuple):
-    """Kernel rows of all samples, by segments (classes); what compiled code needs to fill them in.
+    """Kernel rows of all samples, by segments (classes), and the data from which compiled code fills them in.
 
     The part of row i that belongs to segment s begins at ``pool[where[i, s]]``, if that is not negative: the
     samples ``bounds[s] : bounds[s + 1]`` and places without a sample, up to the next full panel; the
@@ -41,24 +41,23 @@ class SharedRows(NamedTuple):
     d: int
 
     @staticmethod
-    def of(gram: Any, bounds: Index) -> SharedRows | None:
+    def of(gram: Rows, bounds: Index) -> SharedRows | None:
         """Rows for the data of `gram`; None where they would not fit or are not of the right kind."""
-        points = gram.points
-        if gram.kernel.name != "rbf" or points.distant is not None:
+        data = gram.on_demand
+        if data is None:
             return None
         sizes = [padded(int(size), gram.dtype) for size in np.diff(bounds)]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        if starts[-1] * points.X.shape[1] > costs.WHOLE_MOST_VALUES:
+        if starts[-1] * data.d > costs.WHOLE_MOST_VALUES:
             return None
         order = np.full(starts[-1], -1)
         for s in range(len(bounds) - 1):
             order[starts[s] : starts[s] + bounds[s + 1] - bounds[s]] = np.arange(bounds[s], bounds[s + 1])
-        lines = Lines.of(points.X)
-        panels = Panels(lines, points.X.shape[1], points.norm, gram.kernel.slope, order)
+        panels = Panels(*data, order)
         pool = recycled(min(gram.n * int(starts[-1]), gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
         return SharedRows(
             np.asarray(bounds, dtype=np.intp), starts, pool, np.full((gram.n, len(bounds) - 1), -1),
-            np.zeros(1, np.int64), *lines, points.norm, panels.values, panels.norm, panels.d,
+            np.zeros(1, np.int64), *data.lines, data.norm, panels.values, panels.norm, panels.d,
         )  # fmt: skip
 
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._compiled.jit import compiled
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import widest
-from maxmargin.gram.gram import Gram
 from maxmargin.solvers import costs
 from maxmargin.solvers.state import Anchor, State
 
@@ -25,7 +24,7 @@ _AT_REST = 1e30
 class Shrunk:
     """The active variables, their Gram matrix, and the point at which the others were left."""
 
-    def __init__(self, state: State, active: Index, gram: Gram) -> None:
+    def __init__(self, state: State, active: Index, gram: Rows) -> None:
         self.active, self.gram = active, gram
         self.position = np.full(state.problem.m, -1)
         self.position[active] = np.arange(len(active))
@@ -40,7 +39,7 @@ class Shrunk:
     def of(state: State, expected: float) -> Shrunk | None:
         """The active variables, if they are few enough for the iterations still expected."""
         problem, gram = state.problem, state.gram
-        simple = problem.plain and not problem.shift and not problem.self_scaled and gram.can_part
+        simple = problem.plain and not problem.shift and not problem.self_scaled
         if expected < costs.SHRINK_WORTH or problem.m < costs.SHRINK_FROM or not simple:
             return None
         # The gap needs all gradients at every checkpoint.
@@ -58,7 +57,8 @@ class Shrunk:
         )
         if len(active) > costs.SHRINK_SHARE * problem.m:
             return None
-        return Shrunk(state, active, gram.part(active))
+        part = gram.part(active)
+        return None if part is None else Shrunk(state, active, part)
 
     def update(self, g: Floats, idx: Index, delta: Floats, state: State) -> None:
         """Update the gradient of the active variables for a change of some of them."""

@@ -25,11 +25,13 @@ from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.dual._certify import GAP, NEAR_BOUND, NOISE, OBJECTIVE, OFFSET, RIGHT, VIOLATION, certify
 from maxmargin.dual._extremes import extremes_of
+from maxmargin.gram.gram import Gram
+from maxmargin.gram.on_demand import ExactSamples
 from maxmargin.kernels.panels import width_of
 from maxmargin.kernels.rounding import Rounding, sum_of
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.shared_rows import SharedRows
-from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, STOPPED, ExactData, pair_steps, solve_whole
+from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, STOPPED, pair_steps, solve_whole
 from maxmargin.solvers.solution import Record, Solution, Status, ended
 from maxmargin.solvers.state import Stop
 
@@ -46,16 +48,16 @@ class Attempt(NamedTuple):
 class WholeProblems:
     """Solves problems over the rows of one Gram, each in one compiled call."""
 
-    def __init__(self, gram: Any, rows: SharedRows, stop: Stop) -> None:
+    def __init__(self, gram: Gram, rows: SharedRows, stop: Stop) -> None:
         self.gram, self.rows, self.stop = gram, rows, stop
         self.patience = costs.WHOLE_PATIENCE
-        self._exact = ExactData.of(gram)
+        self._exact = ExactSamples.of(gram)
         self._error = _entry_error(gram.rounding, gram.n)
         self._rounding = _entry_error(gram.double_rounding, gram.n)
         self._own = threading.local()
 
     @staticmethod
-    def over(gram: Any, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeProblems | None:
+    def over(gram: Gram, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeProblems | None:
         """For `problems` over the segments `bounds` of `gram`, whose cache lends its budget.
 
         None if this engine cannot take all of them.

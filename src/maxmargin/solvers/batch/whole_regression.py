@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
+from maxmargin.gram.gram import Gram
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.whole import Attempt, WholeProblems
 from maxmargin.solvers.precision import measured
@@ -30,11 +30,11 @@ class WholeRegression:
 
     bytes_used = 0  # beyond the budget of the Gram's own cache
 
-    def __init__(self, gram: Any, stop: Stop, first: WholeProblems | None) -> None:
+    def __init__(self, gram: Gram, stop: Stop, first: WholeProblems | None) -> None:
         self.gram, self.stop, self._first = gram, stop, first
 
     @staticmethod
-    def over(gram: Any, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeRegression | None:
+    def over(gram: Gram, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeRegression | None:
         """For a single problem over all rows of `gram`; None if this engine cannot take it."""
         problem = problems[0]
         single = len(problems) == 1 and problem.tube and problem.twins and problem.boxed

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.exp2 import exp2
 from maxmargin._compiled.intrinsics import acquire, fmax, index_in, raised, with_index
 from maxmargin._compiled.jit import REORDER, compiled
-from maxmargin._types import Floats, Index
 from maxmargin.dual._certify import certify
 from maxmargin.dual._extremes import extremes_of
-from maxmargin.kernels.panels import Lines
 from maxmargin.solvers.batch.shared_rows import gradient, need, support_of
 from maxmargin.solvers.pairs import move_pair
 
@@ -21,26 +16,6 @@ from maxmargin.solvers.pairs import move_pair
 SAMPLE, SAFETY = 48, 2.0
 #: Entries of the report beyond those of `maxmargin.dual._certify`.
 STEPS, EVALS, STOPPED = range(7, 10)
-
-
-class ExactData(NamedTuple):
-    """The data as they were given, for kernel values in float64."""
-
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: NDArray[Any]
-    dense: bool
-    order: Index
-    centre: Floats
-    slope: float
-
-    @staticmethod
-    def of(gram: Any) -> ExactData:
-        """The data of `gram`."""
-        order = gram.columns if gram.index is None else gram.index
-        centre = gram.points.centre
-        centre = np.zeros(gram.X.shape[1]) if centre is None else centre
-        return ExactData(*Lines.of(gram.X), order, centre, gram.kernel.slope)
 
 
 @compiled()

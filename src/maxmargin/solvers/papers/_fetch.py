@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import current
+from maxmargin._types import Rows
 from maxmargin.solvers.state import State
 
 # What compiled steps report.
@@ -19,7 +20,7 @@ _FEWEST = 32
 _PATIENCE = 64
 
 
-def check_room(gram: Any, rows: int, who: str) -> None:
+def check_room(gram: Rows, rows: int, who: str) -> None:
     """Refuse a cache that cannot hold the rows without which no step can be made."""
     if gram.capacity < rows:
         raise ValueError(
@@ -28,7 +29,7 @@ def check_room(gram: Any, rows: int, who: str) -> None:
         )
 
 
-def least_curvature(diag: NDArray[np.float64], gram: Any) -> float:
+def least_curvature(diag: NDArray[np.float64], gram: Rows) -> float:
     """What takes the place of a curvature that is not positive."""
     unit = float(np.max(np.abs(diag), initial=0.0)) or 1.0
     return unit * (1e-6 if gram.dtype == np.float32 else 1e-12)

@@ -13,12 +13,11 @@ C is large some multipliers end with the wrong sign, and no pair leads further.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from maxmargin._compiled.limits import current
-from maxmargin._types import Floats
+from maxmargin._types import Floats, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers._active_set import ENDLESS, ActiveSet
@@ -178,7 +177,7 @@ class DirectSVM(GeometricSVM):
     _keeps_rows = False
 
 
-def closest_pairs(problem: Dual, gram: Any, count: int) -> list[tuple[int, int]]:
+def closest_pairs(problem: Dual, gram: Rows, count: int) -> list[tuple[int, int]]:
     """The closest pairs of opposite sides with different first points, see `closest_pair`."""
     from maxmargin.solvers.papers.simple import nearest_opponents
 

@@ -28,7 +28,6 @@ first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ from numpy.typing import NDArray
 from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.limits import call, current
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual, widest
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.state import State
@@ -230,7 +229,7 @@ class Block:
     Its values count as used when a step reads them, not here.
     """
 
-    def __init__(self, problem: Dual, gram: Any) -> None:
+    def __init__(self, problem: Dual, gram: Rows) -> None:
         self._problem, self._gram = problem, gram
         self._own = np.zeros(0, np.intp)
         self._Q = np.zeros((0, 0))

@@ -22,14 +22,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from maxmargin._compiled.jit import compiled
-from maxmargin._compiled.limits import current, slices
-from maxmargin._types import Floats, Index
+from maxmargin._compiled.limits import current
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.batch import Batch, BatchWork
@@ -45,8 +43,6 @@ _LOOKS = 50_000_000
 _PATIENCE = 3
 # Samples of each class among which the closest pair is looked for.
 _MOST_PAIRS = 16_384
-# Features up to which sparse rows are written out for it.
-_DENSE = 2000
 
 
 @dataclass
@@ -285,7 +281,7 @@ class SimpleSVM(Solver[SimpleWork]):
             active.size = 0
             return
         base = state.u.copy()
-        H = state.problem.block(free, free, state.gram, bool(getattr(state.gram, "holds_all", False)))
+        H = state.problem.block(free, free, state.gram, state.gram.holds_all)
         H = H.astype(np.float64)
         for ridge in (0.0, 1e-12, 1e-9, 1e-6):
             try:
@@ -428,7 +424,7 @@ def _next_violator(  # type: ignore[no-untyped-def]
     return -1, 0.0, calls
 
 
-def closest_pair(problem: Dual, gram: Any) -> tuple[int, int] | None:
+def closest_pair(problem: Dual, gram: Rows) -> tuple[int, int] | None:
     """Variables i that can rise and j that can fall from zero whose points are closest; None without both."""
     rising, nearest, distance = nearest_opponents(problem, gram)
     if not len(rising):
@@ -437,7 +433,7 @@ def closest_pair(problem: Dual, gram: Any) -> tuple[int, int] | None:
     return int(rising[i]), int(nearest[i])
 
 
-def nearest_opponents(problem: Dual, gram: Any) -> tuple[Index, Index, Floats]:
+def nearest_opponents(problem: Dual, gram: Rows) -> tuple[Index, Index, Floats]:
     """Variables that can rise from zero, for each the closest that can fall, and their distance.
 
     Kernels that fall with the distance need no kernel value for it. For others, and for more points than are
@@ -447,35 +443,7 @@ def nearest_opponents(problem: Dual, gram: Any) -> tuple[Index, Index, Floats]:
     falling = np.flatnonzero((problem.hi <= 0) & (problem.lo < 0))
     if not len(rising) or not len(falling):
         return rising[:0], falling[:0], np.zeros(0)
-    plain = gram.kernel.name == "rbf"
-    most = _MOST_PAIRS if plain else _MOST_PAIRS // 16
+    most = _MOST_PAIRS if gram.by_distance else _MOST_PAIRS // 16
     rising, falling = (some[:: max(1, -(-len(some) // most))] for some in (rising, falling))
-    if plain:
-        base = getattr(gram, "base", gram)
-        samples = gram.columns if base.index is None else base.index[gram.columns]
-        A, B = (base.X[samples[problem.row[some]]] for some in (rising, falling))
-        if sp.issparse(A) and A.shape[1] <= _DENSE:  # far quicker
-            A, B = A.toarray(), B.toarray()
-        with gram.threads.blas():
-            nearest, distance = _nearest(A, B)
-        return rising, falling[nearest], distance
-    K = gram.block(problem.row[rising], problem.row[falling])
-    distances = gram.diag[problem.row[rising]][:, None] + gram.diag[problem.row[falling]] - 2.0 * K
-    nearest = np.argmin(distances, axis=1)
-    return rising, falling[nearest], distances[np.arange(len(rising)), nearest]
-
-
-def _nearest(A: Any, B: Any) -> tuple[Index, Floats]:
-    """For each row of A the nearest row of B, and the squared distance."""
-    squares = [
-        np.asarray(X.multiply(X).sum(axis=1) if sp.issparse(X) else (X * X).sum(axis=1)) for X in (A, B)
-    ]
-    a, b = (np.ravel(square).astype(np.float64) for square in squares)
-    nearest, distance = np.empty(len(a), np.intp), np.empty(len(a))
-    for start, stop in slices(len(a), float(B.shape[0] * B.shape[1]), 64, 1024):
-        part = slice(start, stop)
-        product = A[part] @ B.T
-        gap = b - 2.0 * (product.toarray() if sp.issparse(product) else product)
-        nearest[part] = np.argmin(gap, axis=1)
-        distance[part] = a[part] + gap[np.arange(len(gap)), nearest[part]]
-    return nearest, distance
+    nearest, distance = gram.nearest(problem.row[rising], problem.row[falling])
+    return rising, falling[nearest], distance

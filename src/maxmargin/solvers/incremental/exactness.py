@@ -1,8 +1,8 @@
-r"""How exact a machine with squared slacks is, whatever the sizes of its kernel values.
+r"""How exact a machine with squared slacks is, for kernel values of any size.
 
-With rows far apart a margin is a sum of large numbers that cancel. Rounding leaves of it what its terms
-allow: with :math:`|k_{ij}| \le \sqrt{k_{ii}k_{jj}}` no more than about :math:`\epsilon \sqrt{k_{ii}} \sum_j
-\sqrt{k_{jj}}|u_j|` of the margin of row i is unknown.
+With rows far apart a margin is a sum of large numbers that cancel. With :math:`|k_{ij}| \le
+\sqrt{k_{ii}k_{jj}}` the rounding error of the margin of row i is at most about :math:`\epsilon \sqrt{k_{ii}}
+\sum_j \sqrt{k_{jj}}|u_j|`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import numpy as np
 
 from maxmargin._types import Floats
 
-# Relative gaps up to which a machine counts as exact, and from which on it is of no use.
+# Largest error of a margin that counts as rounding, relative to the `sizes` of its terms.
+ROUNDING = 1e-14
+# Largest sum of multipliers that counts as zero, relative to the sum of their absolute values.
+SUM = 1e-12
+# Relative gaps up to which a machine counts as exact, and from which on it is rejected.
 _SMALL, _LARGE = 1e-6, 1e-3
-# A slack that does not matter.
+# A slack that counts as negligible.
 _SLACK = 1e-4
-# What rounding may do to a sum, relative to the sum of its terms' sizes.
+# Rounding error of a sum, relative to the sum of its terms' sizes.
 _EPS = 1e-15
 
 
@@ -38,27 +42,27 @@ def sizes(diag: Floats, u: Floats) -> Floats:
 
 
 class Gap(NamedTuple):
-    """(primal - dual) / primal: from sums in float64, and what it is at most with their rounding."""
+    """(primal - dual) / primal: from sums in float64, and its largest value given their rounding."""
 
     found: float
     most: float
 
     @property
     def small(self) -> bool:
-        """Whether nobody need be told of it."""
+        """Whether the machine counts as exact."""
         return self.found <= _SMALL and self.most <= _LARGE
 
     @property
-    def bearable(self) -> bool:
-        """Whether the machine is of use."""
+    def acceptable(self) -> bool:
+        """Whether the machine can be used."""
         return self.most <= _LARGE
 
 
 def relative_gap(u: Floats, values: Floats, y: Floats, ridge: Floats, level: float, terms: Floats) -> Gap:
     """The gap of multipliers u with the `values` K u.
 
-    `terms` are the `sizes` of the margins: what is unknown of them counts as slack. The primal value counts
-    as no less than what slacks of 1e-4 cost: rows far apart are separated at next to no cost.
+    `terms` are the `sizes` of the margins: their rounding errors count as slack. The primal value counts as
+    no less than the cost of slacks of 1e-4, because rows far apart are separated at almost no cost.
     """
     unknown = _EPS * terms
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,0 +1,95 @@
+"""Sums for the certificate: in float64 or with twice its digits, and bounds of their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from maxmargin._compiled.lazy import lazy
+from maxmargin._sklearn import safe_indexing
+from maxmargin._types import Floats, Index
+from maxmargin.gram.sums import SummedRows
+from maxmargin.kernels import _accurate
+from maxmargin.kernels.expansion import expand
+from maxmargin.kernels.rounding import Rounding
+
+Array = NDArray[Any]
+
+# Columns of a precomputed matrix that are gathered at a time.
+_COLUMNS = 4096
+
+
+class CertifiedRows(SummedRows):
+    """Accurate sums of the rows of a `Gram`, which are neither cached nor counted."""
+
+    X: Any
+    index: Index | None
+
+    @lazy
+    def rounding(self) -> Rounding:
+        """Bounds of the rounding errors of the rows."""
+        return self.kernel.rounding(self.points, self.dtype, self.diag)
+
+    @lazy
+    def double_rounding(self) -> Rounding:
+        """Bounds of the rounding errors of float64 values from the original data."""
+        return self.kernel.rounding(self.points, np.float64, self.diag)
+
+    def exact(self, rows: Index, columns: Index, coef: Array) -> Floats:
+        """Return ``K[rows, columns] @ coef`` in float64 throughout, independent of `dtype`."""
+        if self.kernel.name == "precomputed":
+            out = np.zeros(len(rows))
+            for s in range(0, len(columns), _COLUMNS):
+                part = slice(s, s + _COLUMNS)
+                out += self.points.X[np.ix_(rows, columns[part])] @ coef[part]
+            return out
+        rows, columns = self._samples(rows), self._samples(columns)
+        vectors = self.kernel.prepare(self.X, np.float64, index=columns, like=self.points)
+        samples = self.X[rows] if hasattr(self.X, "dtype") else safe_indexing(self.X, rows)
+        ends = np.array([0, len(columns)])
+        return expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]
+
+    def accurate(self, rows: Index, columns: Index, coef: Array, factor: Array) -> Floats:
+        """Return ``K[rows, columns] @ (coef * factor)`` with twice the digits of float64.
+
+        Slower than `exact`; every entry is rounded once.
+        """
+        if self.kernel.name == "precomputed":
+            return _accurate.weighted_sums(self.points.X[np.ix_(rows, columns)], coef, factor)
+        if callable(self.kernel.name):
+            return _accurate.weighted_sums(self.block(rows, columns, _Uncounted()), coef, factor)
+        return _accurate.sums(self.kernel, self.X, self._samples(rows), self._samples(columns), coef, factor)
+
+    def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Floats:
+        """Bound the rounding errors of ``K[rows, columns] @ coef`` (see `maxmargin.kernels.rounding`).
+
+        The sum is computed from the rows or, if `double`, by `exact`.
+        """
+        return (self.double_rounding if double else self.rounding).of_sum(rows, columns, coef)
+
+    def accurate_bound(self, error: Floats, size: float) -> Floats:
+        """Bound the errors of sums from `accurate`, besides the rounding of the results.
+
+        `error` bounds those of the same sums from `exact`, and `size` is the sum of |coef|. The remaining
+        error is that of the exponential function, or of a user's function.
+        """
+        if self.kernel.translation_invariant:
+            return np.full(len(error), 2.0**-48 * size)
+        return (1.0 if callable(self.kernel.name) else 2.0**-45) * error
+
+    def relative(self, dtype: DTypeLike, index: Index, cache_bytes: int | None = None) -> CertifiedRows:
+        """Return the rows and columns `index` with a cache of their own."""
+        raise NotImplementedError
+
+    def _samples(self, rows: Index) -> Index:
+        """Positions of `rows` in the data."""
+        return rows if self.index is None else self.index[rows]
+
+
+class _Uncounted:
+    """Does not count the values of the certificate."""
+
+    def count(self, evals: int = 0, calls: int = 0) -> None:
+        """Count nothing."""

@@ -1,0 +1,196 @@
+"""Leave-one-out values: what a machine without the row says about it (formulas: see the package)."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.linalg
+
+from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats, Index
+from maxmargin.solvers.incremental.checked import CheckedMargins
+
+# Attempts to change many rows of the leave-one-out problem at once before they change one by one.
+_TRIES = 8
+# Fewest rows of a thread.
+_ROWS_OF_A_THREAD = 16
+
+
+def leave_one_out(machine: CheckedMargins) -> Floats:
+    """The decision value of each held row by a machine trained without it."""
+    held = machine.held
+    y = machine.y[held]
+    values = machine.g[held] + y - machine.ridge[held] * machine.u[held] - machine.level
+    support = np.flatnonzero(machine.u[held])
+    alone = np.array([np.count_nonzero(y == y[k]) == 1 for k in support], dtype=bool)
+    values[support[alone]] = -y[support[alone]]  # the machine of the other class alone
+    support = support[~alone]
+    if not len(support):
+        return values
+    if machine.active.size and 8 * 2 * len(held) ** 2 <= machine.most_bytes:
+        values[support] = _all_at_once(machine, held, support)
+    else:
+        for k in support:
+            values[k] = _without(machine, int(held[k]))
+    return values
+
+
+def _all_at_once(machine: CheckedMargins, held: Index, out: Index) -> Floats:
+    """The values of the rows ``held[out]`` from T."""
+    member = np.isin(held, machine.active.members)
+    S, N = np.flatnonzero(member), np.flatnonzero(~member)
+    order = np.concatenate([S, N])
+    T, q = _tableau(machine, held[S], held[N])
+    sign = machine.y[held[order]]
+    where = np.empty(len(held), np.intp)
+    where[order] = np.arange(len(held))
+    v, tol = np.empty(len(out)), float(np.median(machine.tol[held]))
+    left = np.zeros(len(out), np.bool_)
+
+    def run(start: int, stop: int) -> None:
+        _leave_out(T, q, sign, len(S), where[out[start:stop]], tol, v[start:stop], left[start:stop])
+
+    with machine.threads:
+        machine.threads.run(run, machine.threads.split(len(out), _ROWS_OF_A_THREAD))
+    values = machine.y[held[out]] - v
+    for t in np.flatnonzero(left):
+        values[t] = _without(machine, int(held[out[t]]))
+    return values
+
+
+def _tableau(machine: CheckedMargins, S: Index, N: Index) -> tuple[Floats, Floats]:
+    """T and q for rows S then N."""
+    s, n = len(S), len(S) + len(N)
+    T = np.empty((n, n))
+    H = machine.block(S, S)
+    H[np.arange(s), np.arange(s)] += machine.ridge[S]
+    H += machine.active.sigma  # changes nothing where the sum is kept, and makes H definite
+    with machine.threads.blas():
+        factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+        inverse = scipy.linalg.cho_solve(factor, np.eye(s), overwrite_b=True, check_finite=False)
+        h = inverse.sum(axis=1)
+        total = float(h.sum())
+        T[:s, :s] = inverse - np.outer(h, h / total)
+        B = machine.block(S, N)
+        # e'u = 0 also for what enters: its multiplier is taken from S.
+        T[:s, s:] = T[:s, :s] @ B + h[:, None] / total
+        T[s:, :s] = -T[:s, s:].T
+        level_of = h @ B / total
+        V = machine.block(N, N)
+        V[np.arange(n - s), np.arange(n - s)] += machine.ridge[N]
+        constant = 1.0 / total - machine.active.sigma
+        V -= B.T @ (T[:s, :s] @ B) + level_of[:, None] + level_of - constant
+        T[s:, s:] = V
+    q = np.concatenate([machine.u[S], machine.level - machine.g[N]])
+    return T, q
+
+
+def _without(machine: CheckedMargins, k: int) -> float:
+    """The value of one row: unlearn it, compute its value, and restore everything."""
+    saved = [machine.u.copy(), machine.g.copy(), machine.lo[k], machine.hi[k], machine.active.copy()]
+    try:
+        machine.unlearn(k)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            machine.make_exact()
+        return float(machine.g[k] + machine.y[k] - machine.level)
+    finally:
+        machine.u, machine.g, machine.lo[k], machine.hi[k], machine.active = saved
+        machine.alive[k] = True
+        machine.rebind()
+
+
+@compiled()
+def _leave_out(T, q, sign, s, rows, tol, out, left):  # type: ignore[no-untyped-def]
+    """For each k of `rows` (positions in S): the value v_k when k has left; `left` marks those not found."""
+    n = len(q)
+    inside = np.zeros(n, np.bool_)
+    y = np.empty(n)
+    for t in range(len(rows)):
+        k = rows[t]
+        Z = np.empty(1, np.int64)
+        Z[0] = k
+        fewest, tries, found = n + 1, _TRIES, False
+        for _ in range(50 + 4 * n):
+            small, v = np.empty((len(Z), len(Z))), np.empty(len(Z))
+            for a in range(len(Z)):
+                inside[Z[a]] = True
+                v[a] = q[Z[a]]
+                for b in range(len(Z)):
+                    small[a, b] = T[Z[a], Z[b]]
+            _eliminate(small, v)
+            wrong, last = 0, -1
+            for i in range(n):
+                y[i] = q[i]
+            for z in range(len(Z)):
+                column = T[Z[z]]  # T is symmetric but for the sign between S and N
+                flip = Z[z] < s
+                for i in range(s):
+                    y[i] -= (column[i] if flip else -column[i]) * v[z]
+                for i in range(s, n):
+                    y[i] -= (-column[i] if flip else column[i]) * v[z]
+            for z in range(len(Z)):
+                y[Z[z]] = v[z]
+            flips = np.zeros(n, np.bool_)
+            for i in range(n):
+                if i == k:
+                    continue
+                # A multiplier must have its row's sign, a slack (as level - gradient) the other.
+                multiplier = (i < s) != inside[i]
+                value = sign[i] * y[i]
+                if (multiplier and value < -tol) or (not multiplier and value > tol):
+                    flips[i] = True
+                    wrong += 1
+                    last = i
+            if wrong == 0:
+                found = True
+            else:
+                if wrong < fewest:
+                    fewest, tries = wrong, _TRIES
+                elif tries > 0:
+                    tries -= 1
+                if tries == 0:
+                    flips[:] = False
+                    flips[last] = True
+                count = 0
+                for i in range(n):
+                    count += inside[i] != flips[i]
+                new, at = np.empty(count, np.int64), 0
+                for i in range(n):
+                    if inside[i] != flips[i]:
+                        new[at] = i
+                        at += 1
+            for a in range(len(Z)):
+                inside[Z[a]] = False
+            if found:
+                out[t] = y[k]
+                break
+            Z = new
+        left[t] = not found
+
+
+@compiled()
+def _eliminate(A, b):  # type: ignore[no-untyped-def]
+    """``b = A^-1 b`` in place, with row pivoting; `numpy.linalg.solve` takes many seconds to compile."""
+    n = len(b)
+    for k in range(n):
+        p = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[p, k]):
+                p = i
+        if p != k:
+            b[k], b[p] = b[p], b[k]
+            for j in range(k, n):
+                A[k, j], A[p, j] = A[p, j], A[k, j]
+        for i in range(k + 1, n):
+            factor = A[i, k] / A[k, k]
+            if factor != 0.0:
+                b[i] -= factor * b[k]
+                for j in range(k + 1, n):
+                    A[i, j] -= factor * A[k, j]
+    for k in range(n - 1, -1, -1):
+        total = b[k]
+        for j in range(k + 1, n):
+            total -= A[k, j] * b[j]
+        b[k] = total / A[k, k]
