@@ -8,7 +8,8 @@ from maxmargin import SVC, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Rosen, Stop
 from maxmargin.solvers.papers import rosen
-from maxmargin.solvers.papers.rosen import Block, _at_most, _bend, _rank, minimise
+from maxmargin.solvers.papers._face import Block, _bend, minimise
+from maxmargin.solvers.papers.rosen import _at_most, _rank
 from maxmargin.solvers.state import State
 
 DIRECTIONS = ["steepest", "conjugate"]

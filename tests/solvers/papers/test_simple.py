@@ -6,7 +6,7 @@ import qp
 from maxmargin import SVC, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, SimpleSVM, Stop
-from maxmargin.solvers.papers.simple import closest_pair
+from maxmargin.solvers.papers._closest import closest_pair
 
 KINDS = [k for k in qp.KINDS if SimpleSVM().accepts(qp.random_problem(k, 0, 12)[0])]
 every_kind = pytest.mark.parametrize("kind", KINDS)

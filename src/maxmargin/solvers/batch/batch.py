@@ -26,6 +26,7 @@ from maxmargin.solvers.batch.whole import WholeProblems
 from maxmargin.solvers.batch.whole_regression import WholeRegression
 from maxmargin.solvers.batch.working_set import LARGEST, WorkingSet
 from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
+from maxmargin.solvers.papers._face import on_face
 from maxmargin.solvers.solution import Observer, Solution
 from maxmargin.solvers.state import State, Stop
 
@@ -219,7 +220,6 @@ class Batch(Solver[BatchWork]):
         pairs, work.slow = work.slow, 0
         if not pairs or self.finish is None:
             return False
-        from maxmargin.solvers.papers.rosen import on_face
 
         problem = state.problem
         free = int(np.count_nonzero((state.u > problem.lo) & (state.u < problem.hi)))

@@ -26,6 +26,7 @@ from maxmargin._types import Floats, Index
 from maxmargin.dual._group import shift_sum
 from maxmargin.solvers import _cholesky as cholesky
 from maxmargin.solvers import costs
+from maxmargin.solvers.papers._face import on_face
 from maxmargin.solvers.state import State
 
 # Rounds in which variables are taken to their bounds.
@@ -265,7 +266,6 @@ class FaceFinish(NewtonFinish):
         self.conjugate = conjugate
 
     def _direction(self, state: State, free: Index) -> Floats | None:
-        from maxmargin.solvers.papers.rosen import on_face
 
         Q = state.problem.block(free, free, state.gram).astype(np.float64)
         budget = min(4 * len(free), 1 + costs.PROJECTION_MOST // len(free) ** 2)

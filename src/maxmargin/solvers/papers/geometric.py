@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin._compiled.limits import current
-from maxmargin._types import Floats, Rows
+from maxmargin._types import Floats
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers._active_set import ENDLESS, ActiveSet
+from maxmargin.solvers.papers._closest import closest_pairs
 from maxmargin.solvers.state import State
 
 # Steps between two looks at the clock.
@@ -175,12 +176,3 @@ class DirectSVM(GeometricSVM):
     name = "direct"
     about = "Roobaert 2000: turns the plane to the worst violator, keeps no kernel value"
     _keeps_rows = False
-
-
-def closest_pairs(problem: Dual, gram: Rows, count: int) -> list[tuple[int, int]]:
-    """The closest pairs of opposite sides with different first points, see `closest_pair`."""
-    from maxmargin.solvers.papers.simple import nearest_opponents
-
-    rising, nearest, distance = nearest_opponents(problem, gram)
-    best = np.argsort(distance, kind="stable")[:count]
-    return [(int(rising[i]), int(nearest[i])) for i in best]

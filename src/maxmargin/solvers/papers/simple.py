@@ -25,24 +25,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.limits import current
-from maxmargin._types import Floats, Index, Rows
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.batch import Batch, BatchWork
 from maxmargin.solvers.batch.newton import BlockStep
 from maxmargin.solvers.papers._active_set import ALONE, ENDLESS, ActiveSet
+from maxmargin.solvers.papers._candidates import SLICE, CandidatePass
+from maxmargin.solvers.papers._closest import closest_pair
 from maxmargin.solvers.state import State
 
-# Violators learnt between two products that bring all gradients up to date.
-_SLICE = 256
-# Kernel values that are used before the clock is looked at.
-_LOOKS = 50_000_000
 # Block steps without progress after which single violators are learnt.
 _PATIENCE = 3
-# Samples of each class among which the closest pair is looked for.
-_MOST_PAIRS = 16_384
 
 
 @dataclass
@@ -207,12 +202,12 @@ class SimpleSVM(Solver[SimpleWork]):
     def _pass(self, state: State, work: SimpleWork) -> None:
         """Candidates in the order of the data, until a slice is full or each has been seen once."""
         problem, gram, u, active = state.problem, state.gram, state.u, work.active
-        run = _Pass(state)
+        run = CandidatePass(state)
         run.mark(active.members)
         tol = 0.5 * max(state.target, 0.0)
         at, seen, learnt = work.next, 0, 0
         limit = current()
-        while seen < problem.m and learnt < min(_SLICE, state.left) and not limit.over:
+        while seen < problem.m and learnt < min(SLICE, state.left) and not limit.over:
             end = min(problem.m, at + problem.m - seen, at + run.span)
             c, excess = run.violator(at, end, active.level, tol)
             if c < 0:
@@ -262,7 +257,7 @@ class SimpleSVM(Solver[SimpleWork]):
     def _learn_pair(self, state: State, work: SimpleWork, i: int, j: int) -> None:
         """S from j, then i learnt."""
         problem, active, diag = state.problem, work.active, work.diag
-        run = _Pass(state)
+        run = CandidatePass(state)
         active.seed(j, float(diag[j]), float(state.g[j]))
         outcome, _, _ = active.learn(
             i, run.column(active.members, i), float(diag[i]), float(state.g[i] - state.g[j])
@@ -323,127 +318,3 @@ class SimpleSVM(Solver[SimpleWork]):
             stacklevel=2,
         )
         work.batch = self._batch.begin(state)
-
-
-class _Pass:
-    """Outputs of candidates while S moves: the gradient of `base` and what has changed since."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self.base = state.u.copy()
-        self._is_changed = np.zeros(state.problem.m, np.bool_)
-        self._changed = np.zeros(0, np.intp)
-        self._member = np.zeros(state.problem.m, np.bool_)
-        self._cached = state.gram.capacity >= min(state.gram.n, int(np.count_nonzero(state.u)) + 2 * _SLICE)
-
-    @property
-    def span(self) -> int:
-        """Candidates that are looked at before the clock is."""
-        return max(256, _LOOKS // (1 + len(self._changed)))
-
-    def mark(self, members: Index) -> None:
-        """The members of S, whose excess is rounding; all others are candidates, free ones too."""
-        self._member[:] = False
-        self._member[members] = True
-
-    def changed(self) -> Index:
-        """Variables that have moved."""
-        return self._changed
-
-    def moved(self, c: int, members: Index, gone: Index) -> None:
-        """Note a step of c."""
-        new = np.concatenate([[c], members, gone]).astype(np.intp)
-        new = new[~self._is_changed[new]]
-        self._is_changed[new] = True
-        self._changed = np.concatenate([self._changed, np.unique(new)])
-        if self._cached:
-            self.state.gram.ensure(self.state.problem.row[self._changed])
-
-    def column(self, members: Index, c: int) -> Floats:
-        """H between some variables and c, in float64."""
-        problem, gram = self.state.problem, self.state.gram
-        if self._cached:
-            # One row serves both: K is symmetric, and c's row will be wanted if it joins.
-            gram.complete(int(problem.row[c]))
-            values = gram.table[gram.slot[problem.row[c]], gram.columns[problem.row[members]]]
-        else:
-            values = gram.block(problem.row[[c]], problem.row[members])[0]
-        gram.count(calls=len(members))
-        return np.asarray(values, dtype=np.float64) + problem.shift
-
-    def violator(self, start: int, stop: int, level: float, tol: float) -> tuple[int, float]:
-        """The first variable of a range that may move against its excess over the level; -1 if none."""
-        state, problem, gram = self.state, self.state.problem, self.state.gram
-        idx = self._changed
-        delta = state.u[idx] - self.base[idx]
-        if self._cached:
-            c, excess, calls = _next_violator(
-                state.g, state.u, self.base, problem.lo, problem.hi, problem.ridge, self._member, idx, delta,
-                gram.table, gram.slot[problem.row[idx]], gram.columns[problem.row], start, stop, level, tol,
-            )  # fmt: skip
-            gram.count(calls=calls)
-            return int(c), float(excess)
-        # Without room for the rows of S: those that violated when all gradients were known.
-        for c in start + _violators(state, slice(start, stop), level, tol):
-            if self._member[c]:
-                continue
-            excess = state.g[c] - level + problem.ridge[c] * (state.u[c] - self.base[c])
-            if len(idx):
-                excess += float(self.column(idx, int(c)) @ delta)
-            if _may_move(state.u[c], problem.lo[c], problem.hi[c], excess, tol):
-                return int(c), float(excess)
-        return -1, 0.0
-
-
-def _violators(state: State, part: slice, level: float, tol: float) -> Index:
-    u, excess = state.u[part], state.g[part] - level
-    rises, falls = u < state.problem.hi[part], u > state.problem.lo[part]
-    return np.flatnonzero((rises & (excess < -tol)) | (falls & (excess > tol)))
-
-
-@compiled()
-def _may_move(u, lo, hi, excess, tol):  # type: ignore[no-untyped-def]
-    return (excess < -tol and u < hi) or (excess > tol and u > lo)
-
-
-@compiled()
-def _next_violator(  # type: ignore[no-untyped-def]
-    g, u, base, lo, hi, ridge, member, idx, delta, table, slot, column, start, stop, level, tol
-):
-    """See `_Run.violator`; also returns the kernel values used."""
-    calls = 0
-    for c in range(start, stop):
-        if member[c]:
-            continue
-        excess = g[c] - level + ridge[c] * (u[c] - base[c])
-        for k in range(len(idx)):
-            excess += table[slot[k], column[c]] * delta[k]
-        calls += len(idx)
-        if _may_move(u[c], lo[c], hi[c], excess, tol):
-            return c, excess, calls
-    return -1, 0.0, calls
-
-
-def closest_pair(problem: Dual, gram: Rows) -> tuple[int, int] | None:
-    """Variables i that can rise and j that can fall from zero whose points are closest; None without both."""
-    rising, nearest, distance = nearest_opponents(problem, gram)
-    if not len(rising):
-        return None
-    i = int(np.argmin(distance))
-    return int(rising[i]), int(nearest[i])
-
-
-def nearest_opponents(problem: Dual, gram: Rows) -> tuple[Index, Index, Floats]:
-    """Variables that can rise from zero, for each the closest that can fall, and their distance.
-
-    Kernels that fall with the distance need no kernel value for it. For others, and for more points than are
-    worth the time, among some of them only: any pair is a valid start.
-    """
-    rising = np.flatnonzero((problem.lo >= 0) & (problem.hi > 0))
-    falling = np.flatnonzero((problem.hi <= 0) & (problem.lo < 0))
-    if not len(rising) or not len(falling):
-        return rising[:0], falling[:0], np.zeros(0)
-    most = _MOST_PAIRS if gram.by_distance else _MOST_PAIRS // 16
-    rising, falling = (some[:: max(1, -(-len(some) // most))] for some in (rising, falling))
-    nearest, distance = gram.nearest(problem.row[rising], problem.row[falling])
-    return rising, falling[nearest], distance
