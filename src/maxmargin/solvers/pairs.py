@@ -1,8 +1,32 @@
-"""The step that all pair methods take: one variable rises and one falls by the same amount."""
+"""Second-order SMO in two vectorised passes per step: the loop that every fast engine runs.
+
+i is the variable of least gradient that may rise, j the one with which the objective falls most,
+:math:`(g_j - g_i)^2 / (Q_{ii} + Q_{jj} - 2 Q_{ij})`. The first pass over the places finds j, the second
+updates the gradient and finds the next i; the index of a maximum rides in the low mantissa bits of its value,
+which makes an argmax a plain reduction.
+
+Engines differ in where the row of a variable is: in the block of a working set
+(`maxmargin.solvers.batch.block.BlockRows`), in parts that class pairs share
+(`maxmargin.solvers.batch.shared_rows.PoolRows`), or gathered from a matrix
+(`maxmargin.solvers.c_path.steps.MatrixRows`). Three small functions, `has`, `fetch` and `begin`, hide that:
+each kind of rows brings its own, inlined into the loop.
+
+Places are cut into ranges of at most ``2**INDEX_BITS``, each within a group; some have no variable.
+"""
 
 from __future__ import annotations
 
-from maxmargin._compiled.jit import compiled
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.intrinsics import INDEX_BITS, acquire, fmax, index_in, raised, with_index
+from maxmargin._compiled.jit import REORDER, compiled
+from maxmargin._types import Index
+
+#: The longest range of places.
+LONGEST = 1 << INDEX_BITS
 
 
 @compiled(inline="always")
@@ -17,3 +41,176 @@ def move_pair(u, i, j, step, top, bottom):  # type: ignore[no-untyped-def]
     u[i] = top if d == room_i else u[i] + d
     u[j] = bottom if d == room_j else u[j] - d
     return d, u[i] != before_i or u[j] != before_j
+
+
+class Places(NamedTuple):
+    """The variables of a pair loop, at their places."""
+
+    #: Variable of each place, -1 for none.
+    variable: Index
+    #: Range r is the places ``ranges[r]:ranges[r + 1]``; those of group k are ``groups[k]:groups[k + 1]``.
+    ranges: Index
+    groups: Index
+    #: Diagonal of Q with the ridge, by place.
+    diag: NDArray[Any]
+    #: Buffers by place: the gradient, or +-big where the variable cannot rise or fall.
+    up: NDArray[Any]
+    down: NDArray[Any]
+
+
+def has(rows: Any, i: int) -> bool:
+    """Whether the row of place i is there."""
+    raise NotImplementedError
+
+
+def fetch(rows: Any, i: int, flag: Any) -> int:
+    """Compute the row of place i; returns the kernel values computed, or -1 if there is no room or time."""
+    raise NotImplementedError
+
+
+def begin(rows: Any, i: int, r: int, start: int) -> int:
+    """Where in ``rows.flat`` the row of place i has its part for range r, which begins at place `start`."""
+    raise NotImplementedError
+
+
+def is_kind(rows: Any, kind: type) -> bool:
+    """Whether the type of an argument in compiled code is the NamedTuple `kind`."""
+    return getattr(rows, "instance_class", None) is kind
+
+
+@compiled(fastmath=REORDER)
+def pair_steps(  # type: ignore[no-untyped-def]
+    rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau, flag
+):
+    """Up to `max_steps` pair steps, changing u; returns their number and the kernel values computed.
+
+    Parameters
+    ----------
+    rows : BlockRows, PoolRows or MatrixRows
+        Where the rows of Q are.
+    places : Places
+        The variables at their places.
+    u, lo, hi : ndarray of float64
+        The variables and their bounds.
+    g : ndarray
+        Gradient by place, in the precision of the rows; only differences within a group matter.
+    ridge : ndarray
+        By variable, where it is not in the diagonals of the rows; otherwise empty.
+    kink : float
+        Adds ``kink * |u|`` to the objective: `up` and `down` differ by twice that at u = 0, and no step goes
+        past it.
+    tol : float
+        The violation at which it ends.
+    big, tau : float
+        A gradient that nothing exceeds, and the least curvature.
+    flag : ndarray
+        Ends the loop when it is raised.
+    """
+    flat, up, down, diag = rows.flat, places.up, places.down, places.diag
+    variable, ranges, groups = places.variable, places.ranges, places.groups
+    zero, two = flat.dtype.type(0.0), flat.dtype.type(2.0)
+    n_groups = len(groups) - 1
+    least, most = np.empty(n_groups, flat.dtype), np.empty(n_groups, flat.dtype)
+    first = np.zeros(n_groups, np.int64)
+    for k in range(n_groups):
+        low, high = big, -big
+        for t in range(ranges[groups[k]], ranges[groups[k + 1]]):
+            v = variable[t]
+            up[t], down[t] = big, -big
+            if v >= 0:
+                if u[v] < hi[v]:
+                    up[t] = g[t] + (kink if u[v] >= 0 else -kink)
+                if u[v] > lo[v]:
+                    down[t] = g[t] + (kink if u[v] > 0 else -kink)
+            high = max(high, down[t])
+            if up[t] < low:
+                low = up[t]
+                first[k] = t
+        least[k], most[k] = low, high
+    steps = computed = 0
+    while steps < max_steps and not raised(flag):
+        worst = 0
+        for k in range(1, n_groups):
+            if most[k] - least[k] > most[worst] - least[worst]:
+                worst = k
+        low = least[worst]
+        if not most[worst] - low >= tol:
+            break
+        i = first[worst]
+        if not has(rows, i):
+            new = fetch(rows, i, flag)
+            if new < 0:
+                break
+            computed += new
+        acquire()
+        # j: the largest decrease. Loops run over slices from 0: an index that might be negative would not
+        # vectorise.
+        diag_i = diag[i]
+        best, j, r_j = -big, np.int64(0), np.int64(0)
+        for r in range(groups[worst], groups[worst + 1]):
+            start, size = ranges[r], ranges[r + 1] - ranges[r]
+            at = begin(rows, i, r, start)
+            row, some_down = flat[at : at + size], down[start : start + size]
+            some_diag = diag[start : start + size]
+            part = zero
+            for t in range(size):
+                b = fmax(some_down[t] - low, zero)
+                gain = b * b / fmax(diag_i + some_diag[t] - two * row[t], tau)
+                part = fmax(part, with_index(gain, t))
+            if part > best:
+                best, j, r_j = part, start + index_in(part), r
+        if not has(rows, j):
+            new = fetch(rows, j, flag)
+            if new < 0:
+                break
+            computed += new
+        acquire()
+        vi, vj = variable[i], variable[j]
+        k_ij = flat[begin(rows, i, r_j, ranges[r_j]) + j - ranges[r_j]]
+        curvature = max(np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(k_ij), np.float64(tau))
+        top = hi[vi] if kink == zero or u[vi] >= 0 else 0.0
+        bottom = lo[vj] if kink == zero or u[vj] <= 0 else 0.0
+        before_i, before_j, g_j = u[vi], u[vj], down[j]
+        d, moved = move_pair(u, vi, vj, np.float64(g_j - low) / curvature, top, bottom)
+        if i == j or not moved:
+            break
+        steps += 1
+        step = flat.dtype.type(d)
+        g_i = low - (kink if before_i >= 0 else -kink)
+        g_j -= kink if before_j > 0 else -kink
+        if len(ridge) > 0:
+            g_i += flat.dtype.type(ridge[vi]) * step
+            g_j -= flat.dtype.type(ridge[vj]) * step
+        up[i] = g_i + (kink if u[vi] >= 0 else -kink) if u[vi] < hi[vi] else big
+        down[i] = g_i + (kink if u[vi] > 0 else -kink) if u[vi] > lo[vi] else -big
+        up[j] = g_j + (kink if u[vj] >= 0 else -kink) if u[vj] < hi[vj] else big
+        down[j] = g_j + (kink if u[vj] > 0 else -kink) if u[vj] > lo[vj] else -big
+        # Update, and find the next i and the extremes of every group.
+        for k in range(n_groups):
+            ref, high, low = most[k], -big, big
+            for r in range(groups[k], groups[k + 1]):
+                start, size = ranges[r], ranges[r + 1] - ranges[r]
+                at_i, at_j = begin(rows, i, r, start), begin(rows, j, r, start)
+                row_i, row_j = flat[at_i : at_i + size], flat[at_j : at_j + size]
+                some_up, some_down = up[start : start + size], down[start : start + size]
+                largest, part = -big, zero
+                for t in range(size):
+                    x = step * (row_i[t] - row_j[t])
+                    a = some_up[t] + x
+                    b = some_down[t] + x
+                    some_up[t] = a
+                    some_down[t] = b
+                    largest = fmax(largest, b)
+                    part = fmax(part, with_index(fmax(ref - a, zero), t))
+                high = max(high, largest)
+                t = index_in(part)
+                if t < size and some_up[t] < ref and some_up[t] < low:
+                    low = some_up[t]
+                    first[k] = start + t
+            if low >= ref:  # nothing below ref: scan exactly
+                for t in range(ranges[groups[k]], ranges[groups[k + 1]]):
+                    if up[t] < low:
+                        low = up[t]
+                        first[k] = t
+            least[k], most[k] = low, high
+    return steps, computed

@@ -7,7 +7,7 @@ import qp
 from maxmargin import SVC, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Rosen, Stop
-from maxmargin.solvers.papers import rosen
+from maxmargin.solvers.papers import _face
 from maxmargin.solvers.papers._face import Block, _bend, minimise
 from maxmargin.solvers.papers.rosen import _at_most, _rank
 from maxmargin.solvers.state import State
@@ -208,9 +208,9 @@ def test_kernel_values_used_are_all_that_the_steps_read_as_for_smo(directions, m
         rows.append(len(idx) * len(X))
         return update(self, g, idx, change, gram)
 
-    monkeypatch.setattr(rosen, "_product", product)
-    monkeypatch.setattr(rosen, "raised", lambda flag: False)
-    monkeypatch.setattr(rosen, "minimise", minimise.py_func)
+    monkeypatch.setattr(_face, "_product", product)
+    monkeypatch.setattr(_face, "raised", lambda flag: False)
+    monkeypatch.setattr(_face, "minimise", minimise.py_func)
     monkeypatch.setattr(type(problem), "update", updated)
     again = Rosen(directions).solve(problem, qp.gram_of(X), stop=Stop(1e-6))
     assert len(read) >= again.n_iter == pytest.approx(counted.n_iter, rel=0.02)

@@ -1,7 +1,7 @@
 """The default solver: two-level decomposition, in batches of kernel rows.
 
 Outer iteration: choose the variables that violate the KKT conditions most and bring them into a working
-set of up to 2,048 variables (`working_set`), solve the problem on that set alone (`inner`) with the kernel
+set of up to 2,048 variables (`working_set`), solve the problem on that set alone (`pairs`) with the kernel
 values between its members (`block`). Then update the gradient of all variables with the kernel rows of those
 that moved: rows come in batches, and are used in batches.
 """
@@ -153,7 +153,7 @@ class Batch(Solver[BatchWork]):
     def _engine(
         self, problems: Subproblems, gram: Gram, stop: Stop
     ) -> WholeProblems | WholeRegression | None:
-        """What solves a small problem in one call; a single one that is hard is better left to the loop.
+        """The engine for small problems in one call; a single hard one is better left to the loop.
 
         Hard is one with a tight tolerance, or one large enough for float32 that was given float64 rows.
         """

@@ -1,6 +1,6 @@
-"""The block of Q that belongs to a working set, whose rows the inner solver reads.
+"""The block of Q that belongs to a working set, whose rows the pair loop reads.
 
-Two ways to have it. `PanelBlock` lays the members out in panels and computes a row when the inner solver asks
+Two ways to have it. `PanelBlock` lays the members out in panels and computes a row when the pair loop asks
 for it: most rows are never asked for, and one takes about as long as a pair step. `FullBlock` works for any
 kernel and any coupling: the rows of new members are computed at once and mirrored.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
@@ -18,11 +19,16 @@ from maxmargin._types import Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 from maxmargin.kernels.panels import Panels
+from maxmargin.solvers.pairs import begin, fetch, has, is_kind
 
 
 class BlockRows(NamedTuple):
-    """The data from which compiled code computes the missing rows of a block: see `need`."""
+    """The rows of a block, and the data from which compiled code computes those that are missing."""
 
+    flat: NDArray[Any]
+    #: Distance between the beginnings of two rows.
+    stride: int
+    diag: NDArray[Any]
     valid: NDArray[np.bool_]
     indptr: NDArray[Any]
     indices: NDArray[Any]
@@ -61,7 +67,7 @@ class Block:
 
     @property
     def rows(self) -> BlockRows:
-        """For the inner solver."""
+        """For the pair loop."""
         raise NotImplementedError
 
 
@@ -87,11 +93,12 @@ class PanelBlock(Block):
 
     @property
     def rows(self) -> BlockRows:
-        """For the inner solver."""
+        """For the pair loop."""
         panels = self._panels
         return BlockRows(
-            self._valid, *self._lines, self._samples, self._norm, panels.values, panels.norm, panels.d
-        )
+            self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *self._lines, self._samples,
+            self._norm, panels.values, panels.norm, panels.d,
+        )  # fmt: skip
 
 
 class FullBlock(Block):
@@ -99,10 +106,9 @@ class FullBlock(Block):
 
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         super().__init__(problem, gram, size, size)
-        none, number, flags = np.zeros(0, np.int32), np.zeros(0, gram.dtype), np.ones(size, np.bool_)
-        self._rows = BlockRows(
-            flags, none, none, number, False, np.zeros(0, np.intp), number, number, number, 0
-        )
+        none, numbers = np.zeros(0, np.int32), np.zeros(0, gram.dtype)
+        self._data = (none, none, numbers, False, np.zeros(0, np.intp), numbers, numbers, numbers, 0)
+        self._valid = np.ones(size, np.bool_)
 
     def enter(self, places: Index, ids: Index) -> None:
         """Compute the rows of the new members and mirror them."""
@@ -119,25 +125,50 @@ class FullBlock(Block):
 
     @property
     def rows(self) -> BlockRows:
-        """For the inner solver, to which nothing is missing."""
-        return self._rows
+        """For the pair loop; no row is missing."""
+        return BlockRows(self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *self._data)
 
 
 @compiled()
-def need(rows, Q, diag, i):  # type: ignore[no-untyped-def]
-    """Compute row i of Q."""
+def _compute(rows, i):  # type: ignore[no-untyped-def]
+    """Compute row i of the block."""
     rows.valid[i] = True
     sample = rows.samples[i]
     start, end = np.int64(rows.indptr[sample]), np.int64(rows.indptr[sample + 1])
     first = np.int64(0) if rows.dense else start
-    width = PANEL_BYTES // Q.itemsize
-    flat = Q.reshape(-1)
+    width = PANEL_BYTES // rows.flat.itemsize
     for c in range(0, len(rows.norms), width):
         rbf_strip(
             rows.indices, first, rows.data, start, end - start, rows.values, c * rows.d, rows.norms, c,
-            rows.norm[sample], flat, i * Q.shape[1] + c,
+            rows.norm[sample], rows.flat, i * rows.stride + c,
         )  # fmt: skip
-    Q[i, i] = diag[i]  # exact: rounding must not make a pair of equal points look curved
+    rows.flat[i * rows.stride + i] = rows.diag[i]  # exact: rounding must not make equal points look curved
+
+
+@overload(has, inline="always")
+def _has(rows, i):  # type: ignore[no-untyped-def]
+    if is_kind(rows, BlockRows):
+        return lambda rows, i: rows.valid[i]
+    return None
+
+
+@overload(fetch, inline="always")
+def _fetch(rows, i, flag):  # type: ignore[no-untyped-def]
+    if not is_kind(rows, BlockRows):
+        return None
+
+    def implementation(rows, i, flag):  # type: ignore[no-untyped-def]
+        _compute(rows, i)
+        return 0  # rows of a block are not counted one by one
+
+    return implementation
+
+
+@overload(begin, inline="always")
+def _begin(rows, i, r, start):  # type: ignore[no-untyped-def]
+    if is_kind(rows, BlockRows):
+        return lambda rows, i, r, start: i * rows.stride + start
+    return None
 
 
 @compiled()

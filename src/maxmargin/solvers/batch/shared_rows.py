@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from maxmargin._compiled.intrinsics import acquire, raised, release, take
@@ -15,6 +16,20 @@ from maxmargin._types import Index, Rows
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 from maxmargin.kernels.panels import Panels, padded
 from maxmargin.solvers import costs
+from maxmargin.solvers.pairs import LONGEST, Places, begin, fetch, has, is_kind
+
+
+class PoolRows(NamedTuple):
+    """The rows of one problem in the pool that problems share, for the pair loop."""
+
+    flat: NDArray[Any]
+    shared: SharedRows
+    #: Segments of the problem, in their order; the sample of each place.
+    touched: Index
+    samples: Index
+    #: Segment of each range of places, and where in the segment it begins.
+    segment: Index
+    within: Index
 
 
 class SharedRows(NamedTuple):
@@ -127,3 +142,61 @@ def support_of(u):  # type: ignore[no-untyped-def]
             found[k] = t
             k += 1
     return found
+
+
+@compiled()
+def pool_places(shared, touched, samples, ridge, buffers):  # type: ignore[no-untyped-def]
+    """The rows and places of a problem: its segments one after the other, each up to the next full panel."""
+    n_places = n_ranges = 0
+    for s in touched:
+        length = shared.starts[s + 1] - shared.starts[s]
+        n_places += length
+        n_ranges += (length + LONGEST - 1) // LONGEST
+    variable, at_place = np.full(n_places, -1), np.zeros(n_places, np.int64)
+    ranges, segment = np.zeros(n_ranges + 1, np.int64), np.empty(n_ranges, np.int64)
+    within = np.empty(n_ranges, np.int64)
+    up, down, diag = buffers[0, :n_places], buffers[1, :n_places], buffers[2, :n_places]
+    diag[:] = 1.0
+    place = t = r = 0
+    for s in touched:
+        length = shared.starts[s + 1] - shared.starts[s]
+        for k in range(shared.bounds[s + 1] - shared.bounds[s]):
+            variable[place + k], at_place[place + k] = t, samples[t]
+            diag[place + k] += shared.pool.dtype.type(ridge[t])
+            t += 1
+        for c in range(0, length, LONGEST):
+            segment[r], within[r] = s, c
+            r += 1
+            ranges[r] = place + min(length, c + LONGEST)
+        place += length
+    groups = np.array([0, n_ranges])
+    rows = PoolRows(shared.pool, shared, touched, at_place, segment, within)
+    return rows, Places(variable, ranges, groups, diag, up, down)
+
+
+@overload(has, inline="always")
+def _has(rows, i):  # type: ignore[no-untyped-def]
+    if not is_kind(rows, PoolRows):
+        return None
+
+    def implementation(rows, i):  # type: ignore[no-untyped-def]
+        there = True
+        for s in rows.touched:
+            there = there and rows.shared.where[rows.samples[i], s] >= 0
+        return there
+
+    return implementation
+
+
+@overload(fetch, inline="always")
+def _fetch(rows, i, flag):  # type: ignore[no-untyped-def]
+    if is_kind(rows, PoolRows):
+        return lambda rows, i, flag: need(rows.shared, rows.samples[i], rows.touched, flag)
+    return None
+
+
+@overload(begin, inline="always")
+def _begin(rows, i, r, start):  # type: ignore[no-untyped-def]
+    if is_kind(rows, PoolRows):
+        return lambda rows, i, r, start: rows.shared.where[rows.samples[i], rows.segment[r]] + rows.within[r]
+    return None

@@ -31,7 +31,7 @@ from maxmargin.kernels.panels import width_of
 from maxmargin.kernels.rounding import Rounding, sum_of
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.shared_rows import SharedRows
-from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, STOPPED, pair_steps, solve_whole
+from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, STOPPED, solve_whole, steps_on_all
 from maxmargin.solvers.solution import Record, Solution, Status, ended
 from maxmargin.solvers.state import Stop
 
@@ -207,7 +207,7 @@ class WholeProblems:
                 return
             before = high - low
             target = 0.5 * max(tol, costs.FINER * before)
-            steps, computed = pair_steps(
+            steps, computed = steps_on_all(
                 self.rows, touched, samples, u, g, problem.lo, problem.hi, problem.ridge, target, *steps_for
             )
             report[STEPS] += steps
@@ -217,11 +217,11 @@ class WholeProblems:
                 return
 
     def _buffers(self, m: int, parts: int) -> NDArray[Any]:
-        """Three vectors for one call at a time in each thread."""
+        """Four vectors for one call at a time in each thread."""
         size = m + parts * width_of(self.gram.dtype)
         kept = getattr(self._own, "buffers", None)
         if kept is None or kept.shape[1] < size:
-            kept = self._own.buffers = aligned((3, 2 * size), self.gram.dtype)
+            kept = self._own.buffers = aligned((4, 2 * size), self.gram.dtype)
         return kept
 
 

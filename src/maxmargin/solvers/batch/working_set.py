@@ -17,8 +17,8 @@ from maxmargin._compiled.sums import add_rows
 from maxmargin.dual import widest
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.block import block_for
-from maxmargin.solvers.batch.inner import pair_steps
 from maxmargin.solvers.batch.shrinking import Shrunk
+from maxmargin.solvers.pairs import Places, pair_steps
 from maxmargin.solvers.state import State
 
 _EMPTY, _BOUND, _FREE = range(3)
@@ -51,7 +51,12 @@ class WorkingSet:
         self.clock = 0
         dtype = gram.dtype
         self.block = block_for(problem, gram, q)
-        self.up, self.down = aligned(q, dtype), aligned(q, dtype)
+        # A group is one range of places, at which its members are.
+        self.places = Places(
+            variable=np.arange(q), ranges=self.parts, groups=np.arange(groups + 1), diag=self.block.diag,
+            up=aligned(q, dtype), down=aligned(q, dtype),
+        )  # fmt: skip
+        self.no_ridge = np.zeros(0)  # it is in the diagonal of the block
         unit = float(np.max(np.abs(problem.diag(gram)), initial=0.0)) or 1.0
         self.tau = dtype.type(unit * (1e-6 if dtype == np.float32 else 1e-12))
         self.big = dtype.type(1e30 if dtype == np.float32 else 1e300)
@@ -127,10 +132,10 @@ class WorkingSet:
         tol = 0.5 * state.target if self.whole else max(0.5 * state.target, 0.1 * gap)
         tol = max(tol, at_least)
         most_steps = (costs.SLOW if self.whole else costs.MOST_STEPS) * len(ids)
-        block = self.block
-        steps = call(
-            pair_steps, block.Q, block.diag, block.rows, u, lo, hi, g, self.parts, self.gram.dtype.type(tol),
-            min(most_steps, state.left), self.up, self.down, self.big, self.tau, current().flag,
+        dtype = self.gram.dtype.type
+        steps, _ = call(
+            pair_steps, self.block.rows, self.places, u, lo, hi, g, self.no_ridge, dtype(0.0), dtype(tol),
+            min(most_steps, state.left), self.big, self.tau, current().flag,
             work=len(ids) * (3.0 * most_steps + len(ids) * self.gram.cost),
         )  # fmt: skip
         delta = u - state.u[ids]

@@ -1,0 +1,137 @@
+"""The pair loop: its steps are those of second-order SMO in plain NumPy, wherever the rows are."""
+
+import numpy as np
+import pytest
+
+from maxmargin._compiled.limits import current
+from maxmargin.solvers.batch.block import BlockRows
+from maxmargin.solvers.pairs import LONGEST, Places, move_pair, pair_steps
+
+BIG, TAU = 1e300, 1e-12
+
+
+def matrix(n, seed=0, ridge=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    return K + ridge * np.eye(n), rng
+
+
+def reference(Q, u, lo, hi, g, group, kink, tol, most):
+    """The steps by their definition; returns their number."""
+    for steps in range(most):
+        up = np.where(u < hi, g + np.where(u >= 0, kink, -kink), np.inf)
+        down = np.where(u > lo, g + np.where(u > 0, kink, -kink), -np.inf)
+        widths = [down[group == k].max() - up[group == k].min() for k in range(group.max() + 1)]
+        worst = int(np.argmax(widths))
+        if widths[worst] < tol:
+            return steps
+        i = int(np.argmin(np.where(group == worst, up, np.inf)))
+        b = np.maximum(down - up[i], 0.0)
+        gain = np.where(group == worst, b**2 / np.maximum(Q[i, i] + np.diag(Q) - 2 * Q[i], TAU), -1.0)
+        j = int(np.argmax(gain))
+        top = hi[i] if kink == 0 or u[i] >= 0 else 0.0
+        bottom = lo[j] if kink == 0 or u[j] <= 0 else 0.0
+        d = min(b[j] / max(Q[i, i] + Q[j, j] - 2 * Q[i, j], TAU), top - u[i], u[j] - bottom)
+        u[i], u[j] = u[i] + d, u[j] - d
+        g += d * (Q[i] - Q[j])
+    return most
+
+
+def block_rows(Q):
+    none, numbers = np.zeros(0, np.int32), np.zeros(0)
+    data = (none, none, numbers, False, np.zeros(0, np.intp), numbers, numbers, numbers, 0)
+    return BlockRows(Q.reshape(-1), Q.shape[1], np.diag(Q).copy(), np.ones(len(Q), np.bool_), *data)
+
+
+def places_of(n, diag, ranges=None, groups=None):
+    ranges = np.array([0, n]) if ranges is None else ranges
+    groups = np.array([0, len(ranges) - 1]) if groups is None else groups
+    return Places(np.arange(n), ranges, groups, diag, np.empty(n), np.empty(n))
+
+
+def run(Q, places, u, lo, hi, g, kink=0.0, tol=1e-8, most=10_000, ridge=None):
+    ridge = np.zeros(0) if ridge is None else ridge
+    return pair_steps(block_rows(Q), places, u, lo, hi, g, ridge, kink, tol, most, BIG, TAU, current().flag)
+
+
+@pytest.mark.parametrize("kink", [0.0, 0.3])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_steps_are_those_of_the_definition(parts, kink):
+    n = 60
+    Q, rng = matrix(n)
+    group = np.repeat(np.arange(parts), n // parts)
+    lo, hi = np.full(n, -2.0), np.full(n, 2.0)
+    p = rng.normal(size=n)
+    u, expected = np.zeros(n), np.zeros(n)
+    ranges = np.linspace(0, n, parts + 1).astype(np.intp)
+    places = places_of(n, np.diag(Q).copy(), ranges, np.arange(parts + 1))
+    for most in (1, 5, 40):
+        steps, _ = run(Q, places, u, lo, hi, Q @ u - p, kink, 1e-8, most)
+        assert steps == reference(Q, expected, lo, hi, Q @ expected - p, group, kink, 1e-8, most)
+        np.testing.assert_allclose(u, expected, atol=1e-10)
+
+
+def test_a_group_may_have_several_ranges_and_places_without_a_variable():
+    n = 50
+    Q, rng = matrix(n)
+    lo, hi, p = np.zeros(n), np.full(n, 3.0), rng.normal(size=n)
+    u, split = np.zeros(n), np.zeros(n)
+    u[:10] = split[:10] = 1.0
+    run(Q, places_of(n, np.diag(Q).copy()), u, lo, hi, Q @ u - p)
+    # The same variables at places with gaps: rows of 60 values, of which ten belong to nobody.
+    at = np.concatenate([np.arange(20), np.arange(25, 55)])
+    wide = np.zeros((60, 60))
+    wide[np.ix_(at, at)] = Q
+    variable = np.full(60, -1)
+    variable[at] = np.arange(n)
+    diag = np.ones(60)
+    diag[at] = np.diag(Q)
+    g = np.zeros(60)
+    g[at] = Q @ split - p
+    places = Places(variable, np.array([0, 25, 40, 60]), np.array([0, 3]), diag, np.empty(60), np.empty(60))
+    run(wide, places, split, lo, hi, g)
+    np.testing.assert_allclose(split, u, atol=1e-10)
+
+
+def test_a_ridge_apart_is_the_ridge_in_the_diagonal():
+    n = 40
+    K, rng = matrix(n)
+    ridge = rng.uniform(0.1, 1.0, n)
+    Q = K + np.diag(ridge)
+    lo, hi, p = np.full(n, -np.inf), np.full(n, np.inf), rng.normal(size=n)
+    inside, apart = np.zeros(n), np.zeros(n)
+    run(Q, places_of(n, np.diag(Q).copy()), inside, lo, hi, -p)
+    run(K, places_of(n, np.diag(Q).copy()), apart, lo, hi, -p.copy(), ridge=ridge)
+    np.testing.assert_allclose(apart, inside, atol=1e-9)
+
+
+def test_more_places_than_an_index_has_bits_for_take_several_ranges():
+    n = LONGEST + 300
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(n, 4))
+    Q = A @ A.T + np.eye(n)
+    lo, hi, p = np.full(n, -1.0), np.full(n, 1.0), rng.normal(size=n)
+    u, expected = np.zeros(n), np.zeros(n)
+    places = places_of(n, np.diag(Q).copy(), np.array([0, LONGEST, n]), np.array([0, 2]))
+    run(Q, places, u, lo, hi, -p, most=30)
+    reference(Q, expected, lo, hi, -p.copy(), np.zeros(n, np.intp), 0.0, 1e-8, 30)
+    np.testing.assert_allclose(u, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("step", "taken"), [(0.25, 0.25), (5.0, 1.0)])
+def test_a_pair_that_meets_a_bound_is_put_there_exactly(step, taken):
+    u = np.array([0.1, 0.7])
+    d, moved = move_pair(u, 0, 1, step, 1.1, -0.9)
+    assert moved
+    assert d == pytest.approx(taken)
+    if step > 1:
+        assert u[0] == 1.1
+    assert u.sum() == pytest.approx(0.8)
+
+
+def test_a_step_below_the_precision_moves_nothing():
+    u = np.array([1.0, 1.0])
+    _, moved = move_pair(u, 0, 1, 1e-20, 2.0, 0.0)
+    assert not moved
+    assert (u == 1.0).all()
