@@ -7,6 +7,7 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from maxmargin import SVC, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Rosen, Stop
+from maxmargin.solvers.precision import Precision, near_boundary
 
 
 def overlapping(n, seed=0):
@@ -38,6 +39,25 @@ def test_refinement_needs_no_float64_rows(monkeypatch):
     problem = dual.c_svc(y, 1.0)
     solution = Batch().solve(problem, Gram(X, gamma=0.1, dtype="float32"), stop=Stop(1e-8))
     assert solution.status == "solved"
+
+
+@pytest.mark.parametrize(("n", "C", "gamma"), [(4000, 30.0, 5.0), (3000, 1000.0, 1.0)])
+def test_entries_that_were_made_exact_are_not_judged_by_the_errors_of_the_others(n, C, gamma, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    y = np.where((X[:, 0] * X[:, 1] > 0) ^ (rng.random(n) < 0.1), 1.0, -1.0)
+    problem, refreshed = dual.c_svc(y, C=C), []
+    refresh = Precision._refresh
+    monkeypatch.setattr(Precision, "_refresh", lambda self, some: (refreshed.append(1), refresh(self, some)))
+    monkeypatch.setattr(Gram, "double", lambda *_: pytest.fail("float64 rows are not needed"))
+    solution = Batch(finish=None).solve(problem, Gram(X, gamma=gamma))
+    assert solution.status == "solved"
+    assert refreshed
+    exact = problem.exact_gradient(solution.u, np.arange(n), Gram(X, gamma=gamma, dtype="float64"))
+    assert problem.violation(solution.u, exact) <= 1e-3
+    assert problem.gap(solution.u, exact) <= solution.gap
+    near = near_boundary(problem, solution.u, exact, 1e-3)
+    assert (np.abs(solution.gradient - exact) <= solution.noise)[near].all()
 
 
 @pytest.mark.parametrize("tol", [1e-5, 1e-8])

@@ -75,7 +75,9 @@ def measured(
             # Evenly spread, and where the bounds allow for the largest errors.
             doubtful = of[np.argpartition(-noise[of], min(_SAMPLE // 2, len(of) - 1))[: _SAMPLE // 2]]
             some = np.union1d(first[_spread(len(first), _SAMPLE)], of[_spread(len(of), _SAMPLE // 4)])
-            some = np.union1d(some, doubtful)
+            # Few enough: all of them.
+            few = len(of) * support <= max(_ALWAYS, 0.1 * limit)
+            some = of if few else np.union1d(some, doubtful)
             exact, error = exact_entries(problem, u, some, gram, allowed)
             found = np.abs(exact - g[some]) + error
             noise[of] *= _SAFETY * np.max(found / noise[some])
@@ -131,6 +133,8 @@ class Precision:
             state.tol = max(state.stop.tol, costs.ROUGH)
         # Entries that were made exact since the tolerance was last lowered; all, where that is not done.
         self._exact = np.full(state.problem.m, state.tol == state.stop.tol)
+        # Entries that were made exact while the others were not: their errors are smaller.
+        self._refreshed = np.zeros(state.problem.m, np.bool_)
         self.replaced = self.hopeless = False
         self._failed = 0
 
@@ -141,7 +145,7 @@ class Precision:
         if state.tol > state.stop.tol:
             self._refine(scale)
             return False
-        found = measured(problem, state.u, state.g, state.gram, allowed, self._limit(), self._exact)
+        found = measured(problem, state.u, state.g, state.gram, allowed, self._limit(), self._refreshed)
         if found.exact is None:
             stale = near_boundary(problem, state.u, state.g, 2.0 * (allowed + found.noise))
             stale = stale[~self._exact[stale]]
@@ -175,7 +179,7 @@ class Precision:
         some = near[_spread(len(near), _SAMPLE)]
         exact = state.problem.exact_gradient(state.u, some, state.gram)
         error = float(np.max(np.abs(exact - state.g[some]), initial=0.0))
-        self._exact[:] = False
+        self._exact[:] = self._refreshed[:] = False
         pad = 8.0 * max(error, state.tol / scale)
         self._refresh(near_boundary(state.problem, state.u, state.g, pad))
 
@@ -195,7 +199,7 @@ class Precision:
         state.noise = found.noise
         if found.exact is not None:
             state.g = found.exact
-            self._exact[:] = True
+            self._exact[:] = self._refreshed[:] = True
             self.replaced = True
 
     def raise_(self) -> bool:
@@ -205,7 +209,7 @@ class Precision:
             return False
         state.gram = state.gram.double()
         state.tol = state.stop.tol
-        self._exact[:] = True
+        self._exact[:], self._refreshed[:] = True, False
         state.g = state.problem.gradient(state.u, state.gram)
         state.noise = 0.0
         self._failed = 0
@@ -218,5 +222,5 @@ class Precision:
         state.g[some] = state.problem.exact_gradient(state.u, some, state.gram)
         state.gram.count(evals=len(some) * int(np.count_nonzero(state.u)))
         state.noise = 0.0
-        self._exact[some] = True
+        self._exact[some] = self._refreshed[some] = True
         self.replaced = True
