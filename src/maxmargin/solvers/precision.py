@@ -76,7 +76,7 @@ def measured(
             doubtful = of[np.argpartition(-noise[of], min(_SAMPLE // 2, len(of) - 1))[: _SAMPLE // 2]]
             some = np.union1d(first[_spread(len(first), _SAMPLE)], of[_spread(len(of), _SAMPLE // 4)])
             # Few enough: all of them.
-            few = len(of) * support <= max(_ALWAYS, 0.1 * limit)
+            few = len(of) * support <= max(costs.RECOMPUTE_ALWAYS, 0.1 * limit)
             some = of if few else np.union1d(some, doubtful)
             exact, error = exact_entries(problem, u, some, gram, allowed)
             found = np.abs(exact - g[some]) + error

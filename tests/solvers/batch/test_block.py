@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from maxmargin import dual
 from maxmargin.gram.gram import Gram
 from maxmargin.gram.view import View
-from maxmargin.solvers.batch.block import FullBlock, PanelBlock, block_for, need
+from maxmargin.solvers.batch.block import FullBlock, PanelBlock, block_for, compute_row
 
 N, GAMMA = 400, 0.4
 RTOL = {"float32": 3e-5, "float64": 1e-12}
@@ -51,11 +51,11 @@ def matrix(problem, samples, storage):
 
 
 def read(block, size):
-    """All rows, as the inner solver has them."""
+    """All rows, as the pair loop has them."""
     rows = block.rows
     for i in range(size):
         if not rows.valid[i]:
-            need(rows, block.Q, block.diag, i)
+            compute_row(rows, i)
     return block.Q[:size, :size].copy()
 
 
@@ -113,7 +113,7 @@ def test_only_rows_that_were_asked_for_are_computed():
     problem = problem_of(samples)
     block = PanelBlock(problem, gram, 50)
     block.enter_all(np.arange(50))
-    need(block.rows, block.Q, block.diag, 7)
+    compute_row(block.rows, 7)
     assert np.flatnonzero(block.rows.valid).tolist() == [7]
     assert np.flatnonzero(block.Q[:, :50].any(axis=1)).tolist() == [7]
 
@@ -126,7 +126,7 @@ def test_a_row_writes_nothing_into_its_neighbours(size, dtype):
     block.enter_all(np.arange(size))
     for i in {0, size // 2, size - 1}:
         block.Q[:] = -7.0
-        need(block.rows, block.Q, block.diag, i)
+        compute_row(block.rows, i)
         assert (np.delete(block.Q, i, axis=0) == -7.0).all()
         assert (block.Q[i, :size] >= 0).all()
 
@@ -137,7 +137,7 @@ def test_places_that_are_still_empty_have_values_of_zero():
     ids = np.full(100, -1)
     ids[[3, 90]] = [10, 20]
     block.enter(np.array([3, 90]), ids)
-    need(block.rows, block.Q, block.diag, 90)
+    compute_row(block.rows, 90)
     row = block.Q[90, :100].copy()
     assert row[90] == 1.0 and row[3] == pytest.approx(rbf_kernel(DENSE[[20]], DENSE[[10]], gamma=GAMMA)[0, 0])
     assert np.delete(row, [3, 90]).max() < 1e-300

@@ -130,7 +130,7 @@ class FullBlock(Block):
 
 
 @compiled()
-def _compute(rows, i):  # type: ignore[no-untyped-def]
+def compute_row(rows, i):  # type: ignore[no-untyped-def]
     """Compute row i of the block."""
     rows.valid[i] = True
     sample = rows.samples[i]
@@ -158,7 +158,7 @@ def _fetch(rows, i, flag):  # type: ignore[no-untyped-def]
         return None
 
     def implementation(rows, i, flag):  # type: ignore[no-untyped-def]
-        _compute(rows, i)
+        compute_row(rows, i)
         return 0  # rows of a block are not counted one by one
 
     return implementation

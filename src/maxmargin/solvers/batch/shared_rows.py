@@ -30,6 +30,8 @@ class PoolRows(NamedTuple):
     #: Segment of each range of places, and where in the segment it begins.
     segment: Index
     within: Index
+    #: Places whose rows are known to be in the pool.
+    there: NDArray[np.bool_]
 
 
 class SharedRows(NamedTuple):
@@ -170,29 +172,29 @@ def pool_places(shared, touched, samples, ridge, buffers):  # type: ignore[no-un
             ranges[r] = place + min(length, c + LONGEST)
         place += length
     groups = np.array([0, n_ranges])
-    rows = PoolRows(shared.pool, shared, touched, at_place, segment, within)
+    there = np.zeros(n_places, np.bool_)
+    rows = PoolRows(shared.pool, shared, touched, at_place, segment, within, there)
     return rows, Places(variable, ranges, groups, diag, up, down)
 
 
 @overload(has, inline="always")
 def _has(rows, i):  # type: ignore[no-untyped-def]
-    if not is_kind(rows, PoolRows):
-        return None
-
-    def implementation(rows, i):  # type: ignore[no-untyped-def]
-        there = True
-        for s in rows.touched:
-            there = there and rows.shared.where[rows.samples[i], s] >= 0
-        return there
-
-    return implementation
+    if is_kind(rows, PoolRows):
+        return lambda rows, i: rows.there[i]
+    return None
 
 
 @overload(fetch, inline="always")
 def _fetch(rows, i, flag):  # type: ignore[no-untyped-def]
-    if is_kind(rows, PoolRows):
-        return lambda rows, i, flag: need(rows.shared, rows.samples[i], rows.touched, flag)
-    return None
+    if not is_kind(rows, PoolRows):
+        return None
+
+    def implementation(rows, i, flag):  # type: ignore[no-untyped-def]
+        computed = need(rows.shared, rows.samples[i], rows.touched, flag)
+        rows.there[i] = computed >= 0
+        return computed
+
+    return implementation
 
 
 @overload(begin, inline="always")
