@@ -29,7 +29,7 @@ def shell(command, folder, **more):
         (("train", "iris.csv", "--gamma", "blue"), "'gamma' parameter"),
         (("train", "iris.csv", "--solver", "sm"), "Unknown solver 'sm'"),
         (("train", "iris.csv", "--solver", "mdm"), "loss='squared_hinge'"),
-        (("train", "iris.csv", "--machine", "svx"), "unknown machine 'svx'"),
+        (("train", "iris.csv", "--machine", "svx"), "unknown --machine 'svx'"),
         (("train", "iris.csv", "--machine", "nu-svc", "-C", "1"), "no parameter C"),
         (("train", "iris.csv", "--machine", "nu-svc", "--nu", "1.0", "--target", "0"), "column 'kind'"),
         (("train", "iris.csv", "--class-weight", "rose=2"), "label=weight"),
@@ -48,7 +48,7 @@ def shell(command, folder, **more):
         (("search", "iris.csv", "--cv", "1"), "--cv"),
         (("compare", "iris.csv", "-s", "npa"), "squared_hinge"),
         (("compare", "iris.csv", "-s", "bach"), "Unknown solver 'bach'"),
-        (("compare", "cancer.npz", "--machine", "incremental"), "one way"),
+        (("compare", "cancer.npz", "--machine", "incremental"), "one training algorithm"),
         (("train", "diabetes.csv"), "--machine svr"),
         (("train", "diabetes.csv", "--machine", "crammer-singer"), "--machine svr"),
         (("search", "diabetes.csv"), "--machine svr"),
@@ -111,7 +111,7 @@ def test_output_to_a_file_has_no_escape_codes_and_no_bar(run, tmp_path):
     assert "\x1b" not in text + done.stderr and "%" not in done.stderr
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(run, tmp_path):
+def test_a_closed_pipe_is_not_an_error(run, tmp_path):
     assert run("train", "cancer.svm", "model.maxmargin").code == 0
     done = shell(
         "for i in $(seq 200); do cat cancer.svm; done > many.svm; "
