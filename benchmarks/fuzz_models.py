@@ -116,13 +116,15 @@ def main(source: str, title: str, mutations: int, description: str) -> None:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--mutations", type=int, default=mutations)
-    parser.add_argument("--quick", action="store_true", help="500 mutations")
+    parser.add_argument("--quick", action="store_true", help="run 500 mutations")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--memory", type=int, default=1024, help="megabytes")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for one mutation")
-    parser.add_argument("--jobs", type=int, default=2, help="processes; 0 for this one")
-    parser.add_argument("--only", type=int, help="the number of one mutation")
-    parser.add_argument("--out", default=Path(sys.argv[0]).stem, help="name of the result files")
+    parser.add_argument("--memory", type=int, default=1024, help="memory limit of a process in megabytes")
+    parser.add_argument("--seconds", type=float, default=10.0, help="time limit of one mutation in seconds")
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes; 0 runs in this process")
+    parser.add_argument("--only", type=int, help="run only the mutation with this number")
+    parser.add_argument(
+        "--out", default=Path(sys.argv[0]).stem, help="name of the result files in benchmarks/results"
+    )
     args = parser.parse_args()
     args.source = source
     module = importlib.import_module(source)

@@ -137,12 +137,12 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes only")
+    parser.add_argument("--quick", action="store_true", help="run small sizes only")
     parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=MACHINES)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds that a fit may take")
-    parser.add_argument("--out", default=None, help="name of the result files")
-    parser.add_argument("--draw", help="file for a picture (needs matplotlib)")
+    parser.add_argument("--limit", type=float, default=600.0, help="time limit of a fit in seconds")
+    parser.add_argument("--out", default=None, help="name of the result files in benchmarks/results")
+    parser.add_argument("--draw", help="file for a figure (needs matplotlib)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--machine", help=argparse.SUPPRESS)
     parser.add_argument("--data", help=argparse.SUPPRESS)

@@ -150,11 +150,15 @@ def shown(row: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data only")
-    parser.add_argument("--full", type=int, default=1000, help="rows up to which all trainings are run")
-    parser.add_argument("--folds", type=int, default=100, help="trainings on larger sets")
+    parser.add_argument("--quick", action="store_true", help="use bundled data only")
+    parser.add_argument(
+        "--full", type=int, default=1000, help="largest number of rows for which all trainings run"
+    )
+    parser.add_argument("--folds", type=int, default=100, help="number of trainings on larger sets")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--out", default="leave_one_out", help="name of the result files")
+    parser.add_argument(
+        "--out", default="leave_one_out", help="name of the result files in benchmarks/results"
+    )
     args = parser.parse_args()
     if args.quick:
         args.full, args.folds = 0, 10

@@ -156,8 +156,10 @@ def one_class_grids(quick: bool) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled and synthetic data, smaller grids")
-    parser.add_argument("--out", default="paths", help="name of the result files")
+    parser.add_argument(
+        "--quick", action="store_true", help="use bundled and synthetic data and smaller grids"
+    )
+    parser.add_argument("--out", default="paths", help="name of the result files in benchmarks/results")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     try:

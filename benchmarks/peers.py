@@ -405,13 +405,15 @@ def summary(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small problems only; no data needed")
-    parser.add_argument("--only", nargs="*", help="problems whose name starts with one of these")
+    parser.add_argument(
+        "--quick", action="store_true", help="run small problems only, which need no data files"
+    )
+    parser.add_argument("--only", nargs="*", help="run the problems whose name starts with one of these")
     parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=MACHINES)
-    parser.add_argument("--repeat", type=int, help="fits of every machine, the same for all problems")
+    parser.add_argument("--repeat", type=int, help="number of fits of every library, for all problems")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", default=None, help="name of the result files")
-    parser.add_argument("--draw", help="file for a picture of the ratios (needs matplotlib)")
+    parser.add_argument("--out", default=None, help="name of the result files in benchmarks/results")
+    parser.add_argument("--draw", help="file for a figure of the ratios (needs matplotlib)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--dense", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--problem", help=argparse.SUPPRESS)

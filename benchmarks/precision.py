@@ -228,18 +228,21 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data only")
+    parser.add_argument("--quick", action="store_true", help="use bundled data only")
     parser.add_argument(
-        "--only", nargs="*", help="some of the problems; the others are kept from an earlier run"
+        "--only", nargs="*", help="run these problems, keep the results of the others from an earlier run"
     )
     parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=MACHINES)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument(
-        "--limit", type=float, default=300.0, help="seconds of a fit after which no more is asked"
+        "--limit",
+        type=float,
+        default=300.0,
+        help="seconds of a fit after which smaller tolerances are skipped",
     )
-    parser.add_argument("--out", default="precision", help="name of the result files")
-    parser.add_argument("--draw", help="file for a picture (needs matplotlib)")
+    parser.add_argument("--out", default="precision", help="name of the result files in benchmarks/results")
+    parser.add_argument("--draw", help="file for a figure (needs matplotlib)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--problem", help=argparse.SUPPRESS)
     parser.add_argument("--machine", help=argparse.SUPPRESS)

@@ -83,7 +83,9 @@ def quoted(text: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing, exit with 1 if a figure differs"
+    )
     args = parser.parse_args()
     changed = 0
     for page in pages():

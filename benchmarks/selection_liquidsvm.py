@@ -70,9 +70,11 @@ def _liquid(data: Data, repeat: int) -> dict[str, Any] | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled and synthetic data")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of every search")
-    parser.add_argument("--out", default="selection_liquidsvm", help="name of the result files")
+    parser.add_argument("--quick", action="store_true", help="use bundled and synthetic data")
+    parser.add_argument("--repeat", type=int, default=3, help="number of runs of every search")
+    parser.add_argument(
+        "--out", default="selection_liquidsvm", help="name of the result files in benchmarks/results"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     small = synthetic(200, 8)
