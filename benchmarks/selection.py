@@ -4,9 +4,9 @@
     python benchmarks/selection.py --quick       # bundled and synthetic data, a small grid
 
 The wide grid (C from 0.01 to 10,000; for the regression of Friedman's first problem C from 0.1 to 1,000) with
-the same folds for all: GridSearchCV with scikit-learn's machine, with that of scikit-learn-intelex, and
+the same folds for all: GridSearchCV with scikit-learn's estimator, with that of scikit-learn-intelex, and
 SVMSearchCV; no refit. All searches of a set run equally often (--repeat on sets of up to 1,500 rows, 500 for
-the regression; once on larger ones) and the quickest run counts. scikit-learn and ours are timed with two
+the regression; once on larger ones) and the fastest run counts. scikit-learn and ours are timed with two
 workers and with one, intelex with two.
 
 The scores of all nodes are compared with those of scikit-learn. On the larger sets the searches with intelex,

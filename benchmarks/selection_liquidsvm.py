@@ -1,12 +1,12 @@
-"""Model selection beside liquidSVM, on its own default grid with 5 folds.
+"""Model selection compared with liquidSVM, on its default grid with 5 folds.
 
     python benchmarks/selection_liquidsvm.py             # seven sets; some need MAXMARGIN_DATA
     python benchmarks/selection_liquidsvm.py --quick     # bundled and synthetic data
 
-liquidSVM has to be built from its sources; without it the program says so and ends. Its machine has no bias
-and stops at a clipped gap of 0.001 C n. It is given one thread and two, and the better counts; SVMSearchCV
-has two, on the same grid (gamma = 1 / sigma^2, C = 1 / (2 lambda n)). Every one of these searches runs
---repeat times, and the quickest run counts.
+liquidSVM has to be built from its sources; without it the program says so and ends. Its problem has no bias
+and stops at a clipped gap of 0.001 C n. It runs with one thread and with two, and the faster counts;
+SVMSearchCV has two, on the same grid (gamma = 1 / sigma^2, C = 1 / (2 lambda n)). Every one of these searches
+runs --repeat times, and the fastest run counts.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "docs" / "hooks"), str(ROOT / "tools")]
 import blocks as markdown  # noqa: E402
+
 import lower_bounds  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]

@@ -390,7 +390,7 @@ PARTS = ("table", "grid", "smo", "rivals", "figures")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="use bundled data and a few folds")
-    parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS)
+    parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS, help="parts to run")
     parser.add_argument("--only", nargs="*", help="run these sets of table 2, by their names in the paper")
     parser.add_argument("--repeats", type=int, default=10, help="number of repetitions of the 10 folds")
     parser.add_argument("--jobs", type=int, default=2, help="number of processes")

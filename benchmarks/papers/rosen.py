@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="use bundled data and two partitions")
     parser.add_argument("--only", nargs="*", help="run these sets only")
-    parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--partitions", type=int, default=100, help="number of partitions")
     parser.add_argument("--repeat", type=int, default=2, help="number of fits, of which the fastest counts")
     parser.add_argument(
         "--jobs", type=int, default=1, help="number of processes; more than one makes the times inexact"

@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument(
         "--forms", nargs="*", default=[], help="measure these forms only, keep the other results"
     )
-    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=2, help="number of fits, of which the fastest counts")
     parser.add_argument("--out", default="simple_svm", help="name of the result files in benchmarks/results")
     parser.add_argument("--draw", help="file for a figure (needs matplotlib)")
     args = parser.parse_args()
