@@ -1,22 +1,22 @@
-"""An attack on the library's promises: random problems that are hard in every known way, and a judge.
+"""Test the library's guarantees with random hard problems and an independent verification.
 
-    python benchmarks/attack.py --minutes 120               # the whole attack
+    python benchmarks/attack.py --minutes 120               # all parts
     python benchmarks/attack.py --quick                     # about two minutes, for CI
     python benchmarks/attack.py --only searches --minutes 5
-    python benchmarks/attack.py --case certificates:123     # one case again, told in full
+    python benchmarks/attack.py --case certificates:123     # repeat one case, with details
 
 Parts (see the modules in attacks/):
 
 - certificates: fits of every estimator, kernel, solver and difficulty, with gap, KKT conditions and
   feasibility recomputed in long double (attacks/judge.py);
 - optimum: the value against an independent solver's;
-- unique: row order, warm starts and weights must not change the answer;
+- unique: row order, warm starts and weights must not change the result;
 - searches: scores against GridSearchCV with the same estimator and with scikit-learn's;
 - limits: max_time bounds the fit within 0.3 s;
 - files: damaged and hostile model files, data files and checkpoints.
 
-Cases run in processes of their own: a crash or a hang is a failure of the case. Every failure is printed with
-the command that repeats it. The exit code is 1 if there is any.
+Each case runs in its own process: a crash or a hang is a failure of the case. Every failure is printed with
+the command that repeats it. The exit code is 1 if a case failed.
 """
 
 from __future__ import annotations
@@ -139,13 +139,13 @@ def one_case(case: str, quick: bool) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="about two minutes, smaller problems")
-    parser.add_argument("--only", choices=sorted(PARTS), help="one part")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--case", help="PART:SEED, one case again")
-    parser.add_argument("--out", default="attack", help="name of the result files")
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration of the run")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first case")
+    parser.add_argument("--quick", action="store_true", help="run smaller problems, about two minutes")
+    parser.add_argument("--only", choices=sorted(PARTS), help="run one part")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes at a time")
+    parser.add_argument("--case", help="PART:SEED, repeat one case")
+    parser.add_argument("--out", default="attack", help="name of the result files in benchmarks/results")
     args = parser.parse_args()
     if args.case:
         return one_case(args.case, args.quick)

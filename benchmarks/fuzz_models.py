@@ -1,15 +1,14 @@
-"""Model files that were damaged, or made to do harm: does anything but `ModelFileError` come of them?
+"""Load damaged and hostile model files: every one must load or raise `ModelFileError`.
 
     python benchmarks/fuzz_models.py                        # 100,000 mutations, some minutes
     python benchmarks/fuzz_models.py --quick                # 500
-    python benchmarks/fuzz_models.py --seed 3 --only 1234   # a single one again, here and now
+    python benchmarks/fuzz_models.py --seed 3 --only 1234   # repeat one mutation in this process
 
 Files of every estimator and pipeline, in the native format and in LIBSVM's, are mutated (see mutations.py):
-by chance, and on purpose with a checksum that is right. Each is loaded and, where that succeeds, asked to
-predict. This happens in processes of their own whose address space may grow by --memory megabytes over what
-the sound files take, and in which no mutation may take longer than --seconds. A process that dies, an
-exception that is no ModelFileError, too much memory or too much time is a failure, and is told with its
-number.
+at random, and on purpose with a correct checksum. Each is loaded and, where that succeeds, used to predict.
+This happens in separate processes whose address space may grow by --memory megabytes over that of the
+undamaged files, and in which a mutation may take at most --seconds. A crash, an exception other than
+ModelFileError, too much memory or too much time is a failure, and is reported with its number.
 """
 
 from __future__ import annotations
@@ -115,14 +114,16 @@ def main(source: str, title: str, mutations: int, description: str) -> None:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--mutations", type=int, default=mutations)
-    parser.add_argument("--quick", action="store_true", help="500 mutations")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--memory", type=int, default=1024, help="megabytes")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for one mutation")
-    parser.add_argument("--jobs", type=int, default=2, help="processes; 0 for this one")
-    parser.add_argument("--only", type=int, help="the number of one mutation")
-    parser.add_argument("--out", default=Path(sys.argv[0]).stem, help="name of the result files")
+    parser.add_argument("--mutations", type=int, default=mutations, help="number of mutations")
+    parser.add_argument("--quick", action="store_true", help="run 500 mutations")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the mutations")
+    parser.add_argument("--memory", type=int, default=1024, help="memory limit of a process in megabytes")
+    parser.add_argument("--seconds", type=float, default=10.0, help="time limit of one mutation in seconds")
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes; 0 runs in this process")
+    parser.add_argument("--only", type=int, help="run only the mutation with this number")
+    parser.add_argument(
+        "--out", default=Path(sys.argv[0]).stem, help="name of the result files in benchmarks/results"
+    )
     args = parser.parse_args()
     args.source = source
     module = importlib.import_module(source)

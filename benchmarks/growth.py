@@ -1,4 +1,4 @@
-"""How training time grows with the number of rows, and what large problems need.
+"""Training time and memory as the number of rows grows.
 
     python benchmarks/growth.py                     # 10,000 to 500,000 rows, up to 10 minutes per fit
     python benchmarks/growth.py --quick             # a minute at most
@@ -6,8 +6,8 @@
 
 Data: covtype-like (54 features, 44 of them one-hot, 4 % noise; C=1, gamma=1), made here; and, where
 MAXMARGIN_DATA holds cod-rna, its test rows (C=1, gamma=1). Every fit runs in its own process with 2
-threads, tol 1e-3 and a cache of 500 MB, after a fit of 5,000 rows that compiles and starts threads. A rival
-is not asked for sizes at which its pace so far foretells more than the limit.
+threads, tol 1e-3 and a cache of 500 MB, after a fit of 5,000 rows that compiles and starts threads. Another
+library is not run at sizes for which its growth so far predicts more than the limit.
 """
 
 from __future__ import annotations
@@ -137,12 +137,14 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes only")
-    parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=MACHINES)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds that a fit may take")
-    parser.add_argument("--out", default=None, help="name of the result files")
-    parser.add_argument("--draw", help="file for a picture (needs matplotlib)")
+    parser.add_argument("--quick", action="store_true", help="run small sizes only")
+    parser.add_argument(
+        "--machines", nargs="*", default=list(MACHINES), choices=MACHINES, help="libraries to run"
+    )
+    parser.add_argument("--threads", type=int, default=2, help="number of threads")
+    parser.add_argument("--limit", type=float, default=600.0, help="time limit of a fit in seconds")
+    parser.add_argument("--out", default=None, help="name of the result files in benchmarks/results")
+    parser.add_argument("--draw", help="file for a figure (needs matplotlib)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--machine", help=argparse.SUPPRESS)
     parser.add_argument("--data", help=argparse.SUPPRESS)

@@ -3,19 +3,19 @@
     python benchmarks/leave_one_out.py              # german and splice, all rows; needs MAXMARGIN_DATA
     python benchmarks/leave_one_out.py --quick      # bundled data, seconds
 
-C = 1, gamma = 1/d, 2 threads for those that use threads. Ours is the time of fit and leave_one_out together.
-The rivals train n times, each time without one row, and predict that row:
+C = 1, gamma = 1/d, 2 threads where threads are used. Our time is that of fit and leave_one_out together. The
+other methods train n times, each time without one row, and predict that row:
 
-- SVC, the same machine: maxmargin's `SVC(loss="squared_hinge")`.
-- LIBSVM, the same machine: scikit-learn's `SVC(kernel="precomputed", C=1e6)` on K + I / (2 C), whose hard
-  margin is the squared hinge of K. K is computed once, which is not counted; the rows left are copied out
-  of it.
+- SVC, the same problem: maxmargin's `SVC(loss="squared_hinge")`.
+- LIBSVM, the same problem: scikit-learn's `SVC(kernel="precomputed", C=1e6)` on K + I / (2 C), whose hard
+  margin is the squared hinge of K. K is computed once, which is not counted; the remaining rows are copied
+  from it.
 - LIBSVM, hinge: scikit-learn's `SVC`, as in `cross_val_predict(SVC(), X, y, cv=LeaveOneOut())`: *another*
-  machine, the one that its users have.
+  problem, the usual one in scikit-learn.
 
 On sets of up to --full rows all n trainings are run. On larger ones --folds of them are, and their mean is
-multiplied by n: such figures have a ~. Ours is the best of --repeat runs; the rivals are sums of many
-trainings and run once. The held-out values are compared with trainings of the same machine to 1e-10.
+multiplied by n: such figures have a ~. Ours is the best of --repeat runs; the others are sums of many
+trainings and run once. The held-out values are compared with trainings on the same problem to 1e-10.
 
 "Position" is the order-of-addition idea of the SimpleSVM paper's last paragraph: the time to unlearn the
 support vector that was learnt first, in the middle, and last; only what was learnt after it has to be
@@ -150,11 +150,15 @@ def shown(row: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data only")
-    parser.add_argument("--full", type=int, default=1000, help="rows up to which all trainings are run")
-    parser.add_argument("--folds", type=int, default=100, help="trainings on larger sets")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--out", default="leave_one_out", help="name of the result files")
+    parser.add_argument("--quick", action="store_true", help="use bundled data only")
+    parser.add_argument(
+        "--full", type=int, default=1000, help="largest number of rows for which all trainings run"
+    )
+    parser.add_argument("--folds", type=int, default=100, help="number of trainings on larger sets")
+    parser.add_argument("--repeat", type=int, default=3, help="number of runs, of which the fastest counts")
+    parser.add_argument(
+        "--out", default="leave_one_out", help="name of the result files in benchmarks/results"
+    )
     args = parser.parse_args()
     if args.quick:
         args.full, args.folds = 0, 10

@@ -1,13 +1,13 @@
 """Steps of a search along its path, relative to those of cold trainings, through the public SVMSearchCV.
 
-    python benchmarks/paths.py                  # all machines; needs MAXMARGIN_DATA
+    python benchmarks/paths.py                  # all estimators; needs MAXMARGIN_DATA
     python benchmarks/paths.py --quick          # bundled and synthetic data, smaller grids
 
-Every machine is searched over ten values of a parameter (eight of a regressor) at three widths around the
+Every estimator is searched over ten values of a parameter (eight of a regressor) at three widths around the
 median distance, with three folds: cold, up and down along the parameter, and with path="auto".
 `L2OneClassSVM` is also searched over the 20 x 20 grid of the paper on MaxMinOver, without folds, with its own
 solver and with the paper's. Steps are those that the solvers report (`n_iter_`). SVC and SVR are trained by
-their own `fit` here; the search has an engine for them, whose steps are not the same.
+their own `fit` here: the compiled path of the search for them takes other steps.
 """
 
 from __future__ import annotations
@@ -156,8 +156,10 @@ def one_class_grids(quick: bool) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled and synthetic data, smaller grids")
-    parser.add_argument("--out", default="paths", help="name of the result files")
+    parser.add_argument(
+        "--quick", action="store_true", help="use bundled and synthetic data and smaller grids"
+    )
+    parser.add_argument("--out", default="paths", help="name of the result files in benchmarks/results")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     try:

@@ -1,19 +1,19 @@
-"""scikit-learn (LIBSVM), scikit-learn-intelex (oneDAL) and maxmargin side by side.
+"""Compare scikit-learn (LIBSVM), scikit-learn-intelex (oneDAL) and maxmargin.
 
     python benchmarks/peers.py --quick          # bundled and synthetic data only, under a minute
     python benchmarks/peers.py                  # all problems; needs MAXMARGIN_DATA
     python benchmarks/peers.py --only a9a letter --repeat 1
 
-Every machine runs in a process of its own: memory touched first, compiled and loaded by a fit on small
-data of the same kind, then timed. All machines of a problem are fitted equally often and the quickest fit
-counts: 3 times, once where a rival takes more than 10 s, more often where fits take milliseconds (REPEATS;
---repeat sets one number for all). All have the same tolerance and cache, and the same threads; but LIBSVM has
-one thread whatever it is given, so maxmargin is also timed with one ("x ours, 1 thread"). SVC for classes,
-SVR for numbers (epsilon 0.1, targets standardised; C and gamma as a small search on 4,000 rows finds them).
-With --only the results of other problems are kept from an earlier run; the machines of one problem are always
-timed in one run.
+Every library runs in its own process: memory is touched first, a fit on small data of the same kind compiles
+and loads, then fits are timed. All libraries are fitted equally often on a problem and the fastest fit
+counts: 3 times, once where another library takes more than 10 s, more often where fits take milliseconds
+(REPEATS; --repeat sets one number for all). All have the same tolerance, cache and threads; but LIBSVM always
+uses one thread, so maxmargin is also timed with one ("x ours, 1 thread"). SVC for classes, SVR for numbers
+(epsilon 0.1, targets standardised; C and gamma from a small search on 4,000 rows). With --only the results of
+other problems are kept from an earlier run; all libraries of one problem are always timed in one run.
 
-The solutions are judged here, alike for all, in float64: dual objective, KKT violation, support vectors.
+The solutions are evaluated here, in the same way for all, in float64: dual objective, KKT violation, support
+vectors.
 "limit" is the time of computing the kernel rows of the support vectors once, K[SV, all], by matrix product
 and exponential (float32, all threads, nothing stored); "rows" is the same by maxmargin's fastest loop; "gap"
 is the certified duality gap relative to the objective.
@@ -405,13 +405,17 @@ def summary(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small problems only; no data needed")
-    parser.add_argument("--only", nargs="*", help="problems whose name starts with one of these")
-    parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=MACHINES)
-    parser.add_argument("--repeat", type=int, help="fits of every machine, the same for all problems")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", default=None, help="name of the result files")
-    parser.add_argument("--draw", help="file for a picture of the ratios (needs matplotlib)")
+    parser.add_argument(
+        "--quick", action="store_true", help="run small problems only, which need no data files"
+    )
+    parser.add_argument("--only", nargs="*", help="run the problems whose name starts with one of these")
+    parser.add_argument(
+        "--machines", nargs="*", default=list(MACHINES), choices=MACHINES, help="libraries to run"
+    )
+    parser.add_argument("--repeat", type=int, help="number of fits of every library, for all problems")
+    parser.add_argument("--threads", type=int, default=2, help="number of threads")
+    parser.add_argument("--out", default=None, help="name of the result files in benchmarks/results")
+    parser.add_argument("--draw", help="file for a figure of the ratios (needs matplotlib)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--dense", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--problem", help=argparse.SUPPRESS)

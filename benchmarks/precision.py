@@ -1,16 +1,16 @@
-"""What precision costs: time to a certified duality gap of 1e-3, 1e-6 and 1e-8.
+"""The cost of precision: time to a certified duality gap of 1e-3, 1e-6 and 1e-8.
 
     python benchmarks/precision.py                      # needs MAXMARGIN_DATA; about half an hour
     python benchmarks/precision.py --quick              # bundled data, seconds
     python benchmarks/precision.py --only german splice
     python benchmarks/precision.py --draw docs/images/precision.png
 
-scikit-learn, scikit-learn-intelex and maxmargin with each finish of `Batch` and with none, in processes of
-their own, with the same threads and a cache of 2 GB. A machine is fitted with tol = target, then with a tenth
-and a hundredth of it, and the relative gap (primal - dual) / (1 + |primal|) of what it returns is computed
-here, in float64 and alike for all, from its coefficients; the time of a target is that of the first fit that
-meets it (best of --repeat where it is short). A machine that does not, or that needs longer than --limit
-seconds for one fit, is not asked for more.
+scikit-learn, scikit-learn-intelex and maxmargin with each finish of `Batch` and without one, each in its own
+process, with the same threads and a cache of 2 GB. A library is fitted with tol = target, then with a tenth
+and a hundredth of it, and the relative gap (primal - dual) / (1 + |primal|) of the result is computed here,
+in float64 and in the same way for all, from its coefficients; the time of a target is that of the first fit
+that meets it (best of --repeat where it is short). For a library that does not meet a target, or that needs
+longer than --limit seconds for one fit, smaller targets are skipped.
 """
 
 from __future__ import annotations
@@ -228,18 +228,25 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data only")
+    parser.add_argument("--quick", action="store_true", help="use bundled data only")
     parser.add_argument(
-        "--only", nargs="*", help="some of the problems; the others are kept from an earlier run"
+        "--only", nargs="*", help="run these problems, keep the results of the others from an earlier run"
     )
-    parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=MACHINES)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument(
-        "--limit", type=float, default=300.0, help="seconds of a fit after which no more is asked"
+        "--machines", nargs="*", default=list(MACHINES), choices=MACHINES, help="libraries to run"
     )
-    parser.add_argument("--out", default="precision", help="name of the result files")
-    parser.add_argument("--draw", help="file for a picture (needs matplotlib)")
+    parser.add_argument("--threads", type=int, default=2, help="number of threads")
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="number of short fits, of which the fastest counts"
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=300.0,
+        help="seconds of a fit after which smaller tolerances are skipped",
+    )
+    parser.add_argument("--out", default="precision", help="name of the result files in benchmarks/results")
+    parser.add_argument("--draw", help="file for a figure (needs matplotlib)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--problem", help=argparse.SUPPRESS)
     parser.add_argument("--machine", help=argparse.SUPPRESS)

@@ -1,9 +1,9 @@
 """Put the figures of benchmarks/results into README, changelog and pages.
 
     python benchmarks/quote.py             # rewrite what has changed
-    python benchmarks/quote.py --check     # only say what would change; exit code 1 if anything would
+    python benchmarks/quote.py --check     # only print the differences; exit code 1 if there are any
 
-A page quotes a figure with a mark right behind the number, which no reader of the page sees:
+A page quotes a figure with a mark right behind the number, which the rendered page does not show:
 
     13.3<!--peers:svc.fit.scikit-learn--> times as fast
 
@@ -83,7 +83,9 @@ def quoted(text: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing, exit with 1 if a figure differs"
+    )
     args = parser.parse_args()
     changed = 0
     for page in pages():

@@ -18,8 +18,8 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("maxmargin", "scikit-learn", "scikit-learn-intelex", "numba", "numpy")
-# What every result file says about its run.
+PACKAGES = ("scikit-learn", "scikit-learn-intelex", "numba", "numpy")
+# The keys of the description of a run in every result file.
 RUN_KEYS = ("command", "commit", "date", "versions", "python", "machine", "threads", "repetitions")
 
 
@@ -72,7 +72,10 @@ def write(
 
 def run(threads: int | str, repetitions: int | str) -> dict[str, Any]:
     """The run that is under way: command, commit, date, versions, machine, threads and repetitions."""
-    versions = {}
+    import maxmargin  # not above: programs that time other libraries do not import it
+
+    # The version of the tree that is imported; the metadata may be those of another one.
+    versions = {"maxmargin": maxmargin.__version__}
     for package in PACKAGES:
         try:
             versions[package] = version(package)

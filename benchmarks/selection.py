@@ -4,9 +4,9 @@
     python benchmarks/selection.py --quick       # bundled and synthetic data, a small grid
 
 The wide grid (C from 0.01 to 10,000; for the regression of Friedman's first problem C from 0.1 to 1,000) with
-the same folds for all: GridSearchCV with scikit-learn's machine, with that of scikit-learn-intelex, and
+the same folds for all: GridSearchCV with scikit-learn's estimator, with that of scikit-learn-intelex, and
 SVMSearchCV; no refit. All searches of a set run equally often (--repeat on sets of up to 1,500 rows, 500 for
-the regression; once on larger ones) and the quickest run counts. scikit-learn and ours are timed with two
+the regression; once on larger ones) and the fastest run counts. scikit-learn and ours are timed with two
 workers and with one, intelex with two.
 
 The scores of all nodes are compared with those of scikit-learn. On the larger sets the searches with intelex,
@@ -179,11 +179,17 @@ def warm_up(intelex: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled and synthetic data, a small grid")
-    parser.add_argument("--only", nargs="*", help="some of the sets; the others are kept from an earlier run")
-    parser.add_argument("--no-intelex", action="store_true", help="without scikit-learn-intelex")
-    parser.add_argument("--repeat", type=int, default=2, help="runs of every search on the smaller sets")
-    parser.add_argument("--out", default="selection", help="name of the result files")
+    parser.add_argument(
+        "--quick", action="store_true", help="use bundled and synthetic data and a small grid"
+    )
+    parser.add_argument(
+        "--only", nargs="*", help="run these sets, keep the results of the others from an earlier run"
+    )
+    parser.add_argument("--no-intelex", action="store_true", help="do not run scikit-learn-intelex")
+    parser.add_argument(
+        "--repeat", type=int, default=2, help="number of runs of every search on the smaller sets"
+    )
+    parser.add_argument("--out", default="selection", help="name of the result files in benchmarks/results")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     sets = QUICK if args.quick else {k: v for k, v in SETS.items() if not args.only or k in args.only}

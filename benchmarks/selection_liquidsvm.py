@@ -1,12 +1,12 @@
-"""Model selection beside liquidSVM, on its own default grid with 5 folds.
+"""Model selection compared with liquidSVM, on its default grid with 5 folds.
 
     python benchmarks/selection_liquidsvm.py             # seven sets; some need MAXMARGIN_DATA
     python benchmarks/selection_liquidsvm.py --quick     # bundled and synthetic data
 
-liquidSVM has to be built from its sources; without it the program says so and ends. Its machine has no bias
-and stops at a clipped gap of 0.001 C n. It is given one thread and two, and the better counts; SVMSearchCV
-has two, on the same grid (gamma = 1 / sigma^2, C = 1 / (2 lambda n)). Every one of these searches runs
---repeat times, and the quickest run counts.
+liquidSVM has to be built from its sources; without it the program says so and ends. Its problem has no bias
+and stops at a clipped gap of 0.001 C n. It runs with one thread and with two, and the faster counts;
+SVMSearchCV has two, on the same grid (gamma = 1 / sigma^2, C = 1 / (2 lambda n)). Every one of these searches
+runs --repeat times, and the fastest run counts.
 """
 
 from __future__ import annotations
@@ -70,9 +70,11 @@ def _liquid(data: Data, repeat: int) -> dict[str, Any] | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled and synthetic data")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of every search")
-    parser.add_argument("--out", default="selection_liquidsvm", help="name of the result files")
+    parser.add_argument("--quick", action="store_true", help="use bundled and synthetic data")
+    parser.add_argument("--repeat", type=int, default=3, help="number of runs of every search")
+    parser.add_argument(
+        "--out", default="selection_liquidsvm", help="name of the result files in benchmarks/results"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     small = synthetic(200, 8)

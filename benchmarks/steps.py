@@ -1,13 +1,14 @@
-"""Microseconds per pair step and nanoseconds per kernel value, of this tree or beside another commit.
+"""Microseconds per pair step and nanoseconds per kernel value, of this tree and of another commit.
 
     python benchmarks/steps.py                       # this tree
-    python benchmarks/steps.py --against HEAD~3      # and another commit, turn by turn
+    python benchmarks/steps.py --against HEAD~3      # and another commit, in turns
+    python benchmarks/steps.py --against HEAD~3 --limit 1.25   # exit code 1 if this tree is slower than that
     python benchmarks/steps.py --quick
 
-Everything goes through public names, so that commits with another inner structure can be compared. A pair
-step is what is left of a fit when its kernel values are there: the seconds of a fit over its iterations, for
-problems that are one block (512, 1,024 and 2,048 variables), with one thread. Kernel values are whole rows of
-a Gram matrix in float32. The best of several repetitions counts; the two trees take turns.
+Only public names are used, so that commits with another internal structure can be compared. The time of a
+pair step is that of a fit whose kernel values are cached, divided by its iterations, for problems that fit
+one working set (512, 1,024 and 2,048 variables), with one thread. Kernel values are whole rows of a Gram
+matrix in float32. The best of several repetitions counts; the two trees are measured in turns.
 """
 
 from __future__ import annotations
@@ -81,11 +82,14 @@ def run(tree: Path, repeat: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--against", help="another commit, measured beside this tree")
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--turns", type=int, default=3, help="processes of each tree")
-    parser.add_argument("--quick", action="store_true", help="one turn, one repetition")
-    parser.add_argument("--out", default="steps", help="name of the result files")
+    parser.add_argument("--against", help="another commit, measured in turns with this tree")
+    parser.add_argument("--repeat", type=int, default=5, help="number of repetitions in a process")
+    parser.add_argument("--turns", type=int, default=3, help="number of processes for each tree")
+    parser.add_argument(
+        "--limit", type=float, help="exit with 1 if a figure is more than this many times that of --against"
+    )
+    parser.add_argument("--quick", action="store_true", help="run one turn with one repetition")
+    parser.add_argument("--out", default="steps", help="name of the result files in benchmarks/results")
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from report import write
@@ -113,6 +117,9 @@ def main() -> None:
             row["ratio"] = f"{best['this tree'][key] / best[args.against][key]:.3f}"
         rows.append(row)
     write(args.out, "Pair steps and kernel values", rows, raw=best, threads=1, repetitions=repeat * turns)
+    slower = [row["what"] for row in rows if args.limit and float(row.get("ratio", 0)) > args.limit]
+    if slower:
+        sys.exit(f"slower than {args.against} by more than {args.limit} times: {', '.join(slower)}")
 
 
 if __name__ == "__main__":

@@ -389,13 +389,15 @@ PARTS = ("table", "grid", "smo", "rivals", "figures")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data, a few folds")
-    parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS)
-    parser.add_argument("--only", nargs="*", help="sets of table 2, by their names in the paper")
-    parser.add_argument("--repeats", type=int, default=10, help="repetitions of the 10 folds")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--out", default="accelerated_mdm", help="name of the result files")
-    parser.add_argument("--draw", default=None, help="folder for the pictures (needs matplotlib)")
+    parser.add_argument("--quick", action="store_true", help="use bundled data and a few folds")
+    parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS, help="parts to run")
+    parser.add_argument("--only", nargs="*", help="run these sets of table 2, by their names in the paper")
+    parser.add_argument("--repeats", type=int, default=10, help="number of repetitions of the 10 folds")
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes")
+    parser.add_argument(
+        "--out", default="accelerated_mdm", help="name of the result files in benchmarks/results"
+    )
+    parser.add_argument("--draw", default=None, help="folder for the figures (needs matplotlib)")
     args = parser.parse_args()
     sets = QUICK if args.quick else {k: v for k, v in SETS.items() if not args.only or k in args.only}
     try:

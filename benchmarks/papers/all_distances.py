@@ -1,9 +1,9 @@
-"""Candel et al.: "A SMO Algorithm for the All-Distances SVM", table 1, and what it leaves open.
+"""Candel et al.: "A SMO Algorithm for the All-Distances SVM", table 1, and open questions.
 
     python benchmarks/papers/all_distances.py               # nine sets and mnist; needs MAXMARGIN_DATA
     python benchmarks/papers/all_distances.py --quick       # bundled data
 
-First the paper's parameters: All-Distances (AD) and Crammer-Singer's machine (MC), with sigma read as
+First the paper's parameters: All-Distances (AD) and Crammer-Singer's problem (MC), with sigma read as
 printed, exp(-d^2 / sigma^2), and as exp(-d^2 / sigma); the latter also with standardised features, with which
 AD's accuracies agree with the paper's (all but glass and letter); and MC's B read as C = 1 / B and C = B.
 Kernel calls of AD are those of Algorithm 1.1 at its own stopping rule (tau = 1e-3), to the letter ("SMO"),
@@ -286,12 +286,14 @@ def compare(name: str, given: Set, best: dict[str, Any], limit: float) -> list[d
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data")
-    parser.add_argument("--only", nargs="*", help="some of the sets")
-    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds of a fit")
-    parser.add_argument("--jobs", type=int, default=2, help="processes of the cross-validation")
-    parser.add_argument("--out", default="all_distances", help="name of the result files")
+    parser.add_argument("--quick", action="store_true", help="use bundled data")
+    parser.add_argument("--only", nargs="*", help="run these sets only")
+    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS, help="parts to run")
+    parser.add_argument("--limit", type=float, default=600.0, help="time limit of a fit in seconds")
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes of the cross-validation")
+    parser.add_argument(
+        "--out", default="all_distances", help="name of the result files in benchmarks/results"
+    )
     args = parser.parse_args()
     sets = QUICK if args.quick else {k: v for k, v in SETS.items() if not args.only or k in args.only}
     if args.quick:

@@ -147,10 +147,14 @@ def report(out: str, rows: list[dict[str, Any]], keep: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data, a small grid")
-    parser.add_argument("--only", nargs="*", help="some of the sets; the others are kept from an earlier run")
-    parser.add_argument("--jobs", type=int, default=2, help="processes of the cross-validation")
-    parser.add_argument("--out", default="all_distances_protocol", help="name of the result files")
+    parser.add_argument("--quick", action="store_true", help="use bundled data and a small grid")
+    parser.add_argument(
+        "--only", nargs="*", help="run these sets, keep the results of the others from an earlier run"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes of the cross-validation")
+    parser.add_argument(
+        "--out", default="all_distances_protocol", help="name of the result files in benchmarks/results"
+    )
     args = parser.parse_args()
     if args.quick:
         globals().update(SIGMAS=SIGMAS[::5], STEPS=STEPS[::7])

@@ -393,12 +393,16 @@ def banana(quick: bool) -> Floats:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data, a 6 x 6 grid")
-    parser.add_argument("--only", nargs="*", help="some of the sets")
-    parser.add_argument("--rows", type=int, default=200, help="rows of a class at most")
-    parser.add_argument("--max-iter", type=int, default=1_000_000, help="steps of a training at most")
-    parser.add_argument("--out", default="one_class_maxminover", help="name of the result files")
-    parser.add_argument("--draw", default=None, help="folder for the pictures (needs matplotlib)")
+    parser.add_argument("--quick", action="store_true", help="use bundled data and a 6 x 6 grid")
+    parser.add_argument("--only", nargs="*", help="run these sets only")
+    parser.add_argument("--rows", type=int, default=200, help="largest number of rows of a class")
+    parser.add_argument(
+        "--max-iter", type=int, default=1_000_000, help="largest number of steps of a training"
+    )
+    parser.add_argument(
+        "--out", default="one_class_maxminover", help="name of the result files in benchmarks/results"
+    )
+    parser.add_argument("--draw", default=None, help="folder for the figures (needs matplotlib)")
     args = parser.parse_args()
     names = ["breast_cancer"] if args.quick else [name for name in SETS if not args.only or name in args.only]
     size = 6 if args.quick else 20

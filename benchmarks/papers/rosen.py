@@ -112,12 +112,14 @@ def one(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data, two partitions")
-    parser.add_argument("--only", nargs="*", help="some of the sets")
-    parser.add_argument("--partitions", type=int, default=100)
-    parser.add_argument("--repeat", type=int, default=2, help="fits of which the quickest counts")
-    parser.add_argument("--jobs", type=int, default=1, help="processes; more than one disturbs the times")
-    parser.add_argument("--out", default="rosen", help="name of the result files")
+    parser.add_argument("--quick", action="store_true", help="use bundled data and two partitions")
+    parser.add_argument("--only", nargs="*", help="run these sets only")
+    parser.add_argument("--partitions", type=int, default=100, help="number of partitions")
+    parser.add_argument("--repeat", type=int, default=2, help="number of fits, of which the fastest counts")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="number of processes; more than one makes the times inexact"
+    )
+    parser.add_argument("--out", default="rosen", help="name of the result files in benchmarks/results")
     args = parser.parse_args()
     sets = QUICK if args.quick else {k: v for k, v in SETS.items() if not args.only or k in args.only}
     steps: list[dict[str, Any]] = []

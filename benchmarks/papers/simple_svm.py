@@ -219,12 +219,16 @@ def draw(raw: list[dict[str, Any]], target: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="bundled data, one C'")
-    parser.add_argument("--only", nargs="*", help="some of the sets; the others are kept from an earlier run")
-    parser.add_argument("--forms", nargs="*", default=[], help="measure only these anew, keep all else")
-    parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--out", default="simple_svm", help="name of the result files")
-    parser.add_argument("--draw", help="file for a picture (needs matplotlib)")
+    parser.add_argument("--quick", action="store_true", help="use bundled data and one C'")
+    parser.add_argument(
+        "--only", nargs="*", help="run these sets, keep the results of the others from an earlier run"
+    )
+    parser.add_argument(
+        "--forms", nargs="*", default=[], help="measure these forms only, keep the other results"
+    )
+    parser.add_argument("--repeat", type=int, default=2, help="number of fits, of which the fastest counts")
+    parser.add_argument("--out", default="simple_svm", help="name of the result files in benchmarks/results")
+    parser.add_argument("--draw", help="file for a figure (needs matplotlib)")
     args = parser.parse_args()
     sets = QUICK if args.quick else {k: v for k, v in SETS.items() if not args.only or k in args.only}
     raw: list[dict[str, Any]] = []

@@ -68,9 +68,9 @@ def test_negative_numbers_count_back_from_the_cores_and_end_at_one(monkeypatch):
 
 
 def test_zero_is_refused():
-    with pytest.raises(ValueError, match="n_jobs == 0"):
+    with pytest.raises(ValueError, match="n_jobs must not be 0"):
         effective_n_jobs(0)
-    with pytest.raises(ValueError, match="n_jobs == 0"):
+    with pytest.raises(ValueError, match="n_jobs must not be 0"):
         Threads(0)
 
 

@@ -1,4 +1,4 @@
-"""What the commands do."""
+"""Commands give the results of the library, and refuse bad input before they train."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_file_with_a_huge_index_is_trained_on_and_predicted(run):
     assert run("train", "wide.svm", "wide.maxmargin", "--kernel", "linear").code == 0
     assert run("predict", "wide.maxmargin", "wide.svm").out.split() == ["1", "-1", "1", "-1"]
     got = run("train", "wide.svm", "--scale", "standard")
-    assert got.code == 2 and "--scale standard keeps numbers for each of the 2,000,000,000" in got.err
+    assert got.code == 2 and "--scale standard stores numbers for each of the 2,000,000,000" in got.err
     assert run("convert", "wide.svm", "wide.csv").code == 2
 
 

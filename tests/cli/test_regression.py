@@ -1,4 +1,4 @@
-"""What the commands do with quantities in place of classes."""
+"""Commands train and score regressions."""
 
 from __future__ import annotations
 

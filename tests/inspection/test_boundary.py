@@ -1,4 +1,4 @@
-"""What the display of a boundary draws."""
+"""The display of a boundary shows regions, margins, samples and support vectors."""
 
 import io
 
@@ -118,7 +118,9 @@ def test_a_pipeline_is_drawn_in_the_units_of_its_input():
     assert rows(np.vstack(rings(display))) == rows(wide[model[-1].support_])
     grid = np.stack(np.meshgrid(display.x, display.y), axis=-1).reshape(-1, 2)
     np.testing.assert_allclose(display.response.ravel(), model.decision_function(grid))
-    with pytest.raises(ValueError, match=r"not at their places in X: pass the samples .* or support=False"):
+    with pytest.raises(
+        ValueError, match=r"not the rows support_ of X: pass the training .* or support=False"
+    ):
         draw(model, wide[::-1], Y[::-1])
     assert draw(model, wide[::-1], Y[::-1], support=False).support_ is None
 
@@ -259,13 +261,13 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(NotFittedError):
         draw(SVC(), X, Y)
     full = load_iris().data
-    with pytest.raises(ValueError, match="needs samples with two features, X has 4: choose two"):
+    with pytest.raises(ValueError, match="needs samples with two features, X has 4: select two"):
         draw(SVC().fit(full, KINDS), full, KINDS)
     with pytest.raises(ValueError, match="one feature, X has 2"):
         draw(sklearn.svm.SVR().fit(X, Y), X, Y)
     with pytest.raises(ValueError, match="precomputed kernel has no features"):
         draw(SVC(kernel="precomputed").fit(X @ X.T, Y), X @ X.T, Y)
-    with pytest.raises(ValueError, match="does not know: 2"):
+    with pytest.raises(ValueError, match="was not trained with: 2"):
         draw(SVC().fit(X, Y), X, Y + 1)
     with pytest.raises(ValueError, match="inconsistent numbers"):
         draw(SVC().fit(X, Y), X, Y[1:])

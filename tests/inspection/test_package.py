@@ -1,4 +1,4 @@
-"""What all displays have in common."""
+"""Properties that all displays have."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What the display of convergence draws."""
+"""The display of convergence shows the records of solvers."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -130,7 +130,7 @@ def test_wrong_arguments_are_refused(runs):
         TraceDisplay.from_solution(runs, y="loss")
     with pytest.raises(ValueError, match="needs x='iterations'"):
         TraceDisplay.from_solution(runs, x="seconds", bound=True)
-    with pytest.raises(ValueError, match="no solution"):
+    with pytest.raises(ValueError, match="solution is empty"):
         TraceDisplay.from_solution({})
     with pytest.raises(TypeError, match="A Solution is needed, got 3 for 'a'"):
         TraceDisplay.from_solution({"a": 3})
@@ -223,8 +223,8 @@ def test_estimators_without_a_trace_are_refused():
     for model in (LibSVC(), IncrementalSVC()):
         with pytest.raises(TypeError, match=f"{type(model).__name__} has no trace_"):
             TraceDisplay.from_estimator(model.fit(X, Y))
-    with pytest.raises(ValueError, match="no estimator"):
+    with pytest.raises(ValueError, match="estimator is empty"):
         TraceDisplay.from_estimator({})
     iris = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match=r"different numbers of machines, \[1, 3\]"):
+    with pytest.raises(ValueError, match=r"different numbers of binary problems, \[1, 3\]"):
         TraceDisplay.from_estimator({"a": SVC().fit(X, Y), "b": SVC().fit(*iris)})

@@ -1,3 +1,4 @@
-"""What compiled loops are made of, independent of support vector machines:
-decorator, memory, threads and limits.
+"""Infrastructure of compiled loops, independent of support vector machines.
+
+The decorator, intrinsics, memory, threads and time limits.
 """

@@ -1,4 +1,4 @@
-"""Powers of two, as plain arithmetic that vectorises."""
+"""Powers of two by arithmetic that compilers vectorise."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ f32, i32, i64 = np.float32, np.int32, np.int64
 def exp2(x: Any) -> Any:
     """2**x for x <= 0, for float32 (error 1e-7) and float64 (error 4e-16), in compiled code only.
 
-    An integer shift of the exponent and a polynomial: plain arithmetic that vectorises.
+    An integer shift of the exponent and a polynomial; both vectorise.
     """
-    raise NotImplementedError("for compiled code")
+    raise NotImplementedError("exp2 is available in compiled code only.")
 
 
 def _exp2_f32(x: Any) -> Any:

@@ -46,7 +46,7 @@ fmin, fmax = _minmax("minnum"), _minmax("maxnum")
 bits32, float_of_bits32 = _bitcast(types.float32, types.int32), _bitcast(types.int32, types.float32)
 bits64, float_of_bits64 = _bitcast(types.float64, types.int64), _bitcast(types.int64, types.float64)
 
-# An argmax in one vectorised pass: the index rides in the low bits of the mantissa.
+# An argmax in one vectorised pass: the index is stored in the low bits of the mantissa.
 INDEX_BITS = 11
 
 
@@ -68,7 +68,7 @@ def with_index(typingctx: Any, value: Any, index: Any) -> Any:
 
 @intrinsic
 def index_in(typingctx: Any, value: Any) -> Any:
-    """The index that `with_index` put into `value`."""
+    """The index that `with_index` stored in `value`."""
     if not isinstance(value, types.Float):
         return None
 
@@ -106,7 +106,7 @@ def raised(typingctx: Any, flag: Any) -> Any:
 
 @intrinsic
 def take(typingctx: Any, counter: Any, amount: Any) -> Any:
-    """``counter[0] += amount``, in one step for all threads; returns the value before."""
+    """``counter[0] += amount`` atomically; returns the previous value."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -115,5 +115,5 @@ def take(typingctx: Any, counter: Any, amount: Any) -> Any:
     return types.int64(counter, types.int64), codegen
 
 
-# What was written before `release` is there for a thread that has called `acquire` and seen what came after.
+# A thread that reads a value written after `release`, then calls `acquire`, sees all writes before `release`.
 acquire, release = _fence("acquire"), _fence("release")

@@ -1,8 +1,8 @@
-"""How loops are compiled.
+"""The decorator of compiled loops.
 
-Everything compiled is plain functions on arrays: it can be cached on disk, and several Python threads can
-run it at once. No function starts threads of its own, so neither concurrent fits nor forks can trip over a
-threading layer.
+Compiled code consists of plain functions on arrays: they can be cached on disk, and several Python threads
+can run them at once. No function starts threads of its own, so that concurrent fits and forks do not depend
+on a threading layer of Numba.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numba as nb
 
 
 def compiled(**options: Any) -> Any:
-    """``njit`` without the GIL, cached on disk; in memory only where no cache can be written.
+    """``njit`` without the GIL, cached on disk, or in memory where no cache can be written.
 
-    Divisions follow NumPy: a check for zero would keep a loop from being vectorised.
+    Divisions follow NumPy: a check for zero would prevent vectorisation.
     """
     options = {"nogil": True, "error_model": "numpy", **options}
 

@@ -1,7 +1,7 @@
 """A property that is computed once.
 
 Up to Python 3.11 `functools.cached_property` holds one lock for all instances: fits in several threads wait
-for each other there, and a process that is forked meanwhile waits for ever.
+for each other, and a process that is forked meanwhile is blocked for ever.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):
-    """Computed at first use and kept in the instance; twice at worst, if two threads come at once."""
+    """Computed at first use and kept in the instance; computed twice if two threads need it at once."""
 
     def __init__(self, function: Callable[[Any], T]) -> None:
         self._function = function

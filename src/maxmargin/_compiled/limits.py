@@ -1,12 +1,12 @@
-"""How a computation is ended early: a deadline, Ctrl-C, and the places where long work looks at them.
+"""Early ends of a computation: a deadline, Ctrl-C, and the checks of long computations.
 
-A `Limit` belongs to one fit. It ends with its deadline or when somebody interrupts it, and says so in two
-ways: compiled loops read `Limit.flag`, which a timer sets; Python code asks `Limit.over`, or calls `check`
-between two slices of a long computation, which raises `Stopped`. Which limit holds is known per thread, so
-that neither kernels nor matrices need to be told.
+A `Limit` belongs to one fit. It is over at its deadline or when the user interrupts the fit. Compiled loops
+read `Limit.flag`, which a timer sets; Python code reads `Limit.over`, or calls `check` between two slices of
+a long computation, which raises `Stopped`. The limit in force is stored per thread, so that it need not be
+passed to kernels and matrices.
 
-When the end has come, what takes no more than a twentieth of a second or a single slice can still be done: a
-last gradient, the certificate. The overrun of a fit is that and a few slices.
+After the end, work that takes at most a twentieth of a second or a single slice can still be done, such as a
+last gradient or the certificate. A fit overruns its limit by that time and a few slices.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from typing import Any
 
 import numpy as np
 
-# Multiplications and additions of a slice: some hundredths of a second.
+# Multiplications and additions per slice: a few hundredths of a second.
 _SLICE = 100_000_000
-# Seconds after the end in which work is not given up.
+# Seconds after the end in which work may still be finished.
 _GRACE = 0.05
-# What the flag of a limit holds.
-_GOING_ON, _INTERRUPTED, _TIME_IS_UP = range(3)
+# Values of the flag of a limit.
+_RUNNING, _INTERRUPTED, _TIME_IS_UP = range(3)
 
 _local = threading.local()
 
 
 class Stopped(Exception):
-    """Long work was given up: the time is up, or somebody interrupted it."""
+    """A long computation was stopped: the time is up, or the user interrupted it."""
 
 
 class Limit:
-    """When one computation has to end.
+    """The end of one computation.
 
     Parameters
     ----------
     seconds : float, optional
-        Time that it may take from now on.
+        Time limit, from now on.
 
     Attributes
     ----------
     flag : ndarray of one int64
-        Not zero when the end has come; for compiled loops.
+        Not zero after the end; for compiled loops.
     signals : bool
-        Whether Ctrl-C sets the flag, which takes Python code in the main thread; see `call`.
+        Whether Ctrl-C sets the flag, which needs Python code in the main thread; see `call`.
     abandoned : bool
-        Whether Ctrl-C raised at once: nothing that was computed is wanted any more.
+        Whether Ctrl-C raised at once: the results so far are not needed any more.
 
     Examples
     --------
@@ -66,19 +66,19 @@ class Limit:
 
     @property
     def over(self) -> bool:
-        """Whether to end now."""
+        """Whether the computation has to end."""
         if self.deadline is not None and time.perf_counter() >= self.deadline:
             self._expire()
         return bool(self.flag[0])
 
     @property
     def late(self) -> bool:
-        """Whether the end has come some time ago: what takes long is given up, and nothing is begun."""
+        """Whether the time for finishing has passed too: no work is started or continued."""
         return self.over and time.perf_counter() > self._ended + _GRACE
 
     @property
     def pulled(self) -> bool:
-        """Whether somebody interrupted; may be set."""
+        """Whether the user has interrupted the computation; may be set."""
         return bool(self.flag[0] == _INTERRUPTED)
 
     @pulled.setter
@@ -96,13 +96,13 @@ class Limit:
         self.flag[0] = why
 
     def __enter__(self) -> Limit:
-        """Begin to watch the clock, in this thread and for those that it hands work to."""
+        """Start the timer, and put this thread and its workers under the limit."""
         if self.deadline is not None and not self.over:
             self._timer = threading.Timer(self.deadline - time.perf_counter(), self._expire)
             self._timer.daemon = True
             try:
                 self._timer.start()
-            except RuntimeError:  # no threads here: Python code still looks at the clock
+            except RuntimeError:  # no threads available: Python code still checks the clock
                 self._timer = None
         self._before = current()
         _local.limit = self
@@ -119,14 +119,14 @@ _ENDLESS = Limit()
 
 
 def current() -> Limit:
-    """The limit of what runs in this thread; one that never ends where there is none."""
+    """The limit in force in this thread; by default one without an end."""
     limit: Limit | None = getattr(_local, "limit", None)
     return _ENDLESS if limit is None else limit
 
 
 @contextmanager
 def under(limit: Limit) -> Iterator[None]:
-    """What runs inside, in this thread, is under a limit that another thread watches."""
+    """Put this thread under a limit whose timer belongs to another thread."""
     before = current()
     _local.limit = limit
     try:
@@ -136,7 +136,7 @@ def under(limit: Limit) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise `Stopped` if there is no time left; for between two slices."""
+    """Raise `Stopped` if there is no time left; called between two slices."""
     if current().late:
         raise Stopped
 
@@ -144,8 +144,8 @@ def check() -> None:
 def slices(n: int, cost: float, multiple: int = 1, most: int | None = None) -> Iterator[tuple[int, int]]:
     """Ranges that cover ``range(n)`` and take a slice each, where an entry takes `cost` operations.
 
-    All begin at a `multiple`, and none has more than `most` entries. Before every one but the first it is
-    checked whether there is time left.
+    All start at a `multiple`, and none has more than `most` entries. `check` is called before every range
+    but the first.
     """
     step = max(1, int(_SLICE / max(1.0, cost)) // multiple) * multiple
     step = step if most is None else min(step, most)
@@ -156,10 +156,10 @@ def slices(n: int, cost: float, multiple: int = 1, most: int | None = None) -> I
 
 
 def call(function: Callable[..., Any], *arguments: Any, work: float) -> Any:
-    """``function(*arguments)``, compiled, which looks at the flag and takes up to `work` operations.
+    """Call a compiled function that reads the flag and takes up to `work` operations.
 
-    Python handles signals in the main thread, between two instructions of its own. So that Ctrl-C is noticed
-    during long calls they run in another thread, for which the main thread waits.
+    Python handles signals in the main thread only, between two bytecode instructions. Long calls therefore
+    run in another thread, for which the main thread waits: so Ctrl-C is handled during the call.
     """
     limit = current()
     if not limit.signals or work < 10 * _SLICE or threading.current_thread() is not threading.main_thread():
@@ -177,12 +177,12 @@ def call(function: Callable[..., Any], *arguments: Any, work: float) -> Any:
     thread = threading.Thread(target=run, daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # no threads here
+    except RuntimeError:  # no threads available
         return function(*arguments)
     while thread.is_alive():
         try:
             thread.join()
-        except BaseException:  # a second Ctrl-C: the call must end before its arrays are given away
+        except BaseException:  # a second Ctrl-C: the call must end before its arrays are freed
             limit.pulled = True
             thread.join()
             raise

@@ -1,11 +1,11 @@
-"""Arrays that begin on a cache line, and large buffers that are used again.
+"""Arrays that start on a cache line, and large buffers that are reused.
 
-NumPy aligns to 16 bytes. A vector register of 64 bytes then straddles two cache lines at every load, which
-costs compiled loops up to half of their speed.
+NumPy aligns to 16 bytes. A load of a 64-byte vector register then crosses a cache line, which costs compiled
+loops up to half of their speed.
 
-A page of memory that is touched for the first time must be found and cleared by the system, which takes as
-long as computing the kernel values that are to stand there. So a large buffer is kept when it is no longer
-needed, marked as free for the system to take back whenever memory is short, and used by the next fit.
+The operating system clears each page of memory at its first use, which takes as long as computing the kernel
+values that are stored in it. A large buffer is therefore kept when it is no longer needed, marked as free so
+that the system can reclaim it when memory is short, and reused by the next fit.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 LINE = 64
-# Smaller arrays are not worth keeping.
+# Smaller arrays are not kept.
 _LARGE = 1 << 24
 _FLAGS = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _CAN_KEEP = bool(_FLAGS) and hasattr(mmap, "MADV_FREE")
-# At most one buffer waits here; list methods need no lock, which a fork could leave locked.
+# At most one buffer; list methods need no lock, which a fork could leave locked.
 _waiting: list[mmap.mmap] = []
 
 
 def aligned(shape: int | tuple[int, ...], dtype: DTypeLike, *, zero: bool = False) -> NDArray[Any]:
-    """An empty (or zeroed) C-contiguous array whose first element begins a cache line."""
+    """An empty (or zeroed) C-contiguous array whose first element starts a cache line."""
     dtype = np.dtype(dtype)
     size = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
     raw = (np.zeros if zero else np.empty)(size + LINE, np.uint8)
@@ -37,7 +37,7 @@ def aligned(shape: int | tuple[int, ...], dtype: DTypeLike, *, zero: bool = Fals
 
 
 def recycled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Like `aligned`, for large arrays that come and go: their memory serves the next one."""
+    """Like `aligned`, for large arrays: their memory is reused by the next one."""
     dtype = np.dtype(dtype)
     size = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
     if size < _LARGE or not _CAN_KEEP:
@@ -56,7 +56,7 @@ def recycled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def _keep(buffer: mmap.mmap) -> None:
-    """Keep a buffer for later, instead of a smaller one that waits."""
+    """Keep a buffer for later in place of a smaller one."""
     if _waiting and len(_waiting[0]) >= len(buffer):
         return
     buffer.madvise(mmap.MADV_FREE)

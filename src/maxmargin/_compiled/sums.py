@@ -1,4 +1,4 @@
-"""Weighted sums of rows, and parts of tables."""
+"""Weighted sums of rows, and entries gathered from tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_tile(acc, flat, starts, coef, width):  # type: ignore[no-untyped-def]
 @compiled(fastmath=REORDER)
 def add_rows(out, table, slots, coef, c0, c1):  # type: ignore[no-untyped-def]
     """``out[t] += sum_k coef[k] * table[slots[k], c0 + t]`` for t < c1 - c0, summed in float64."""
-    size = 1024  # the sums of so many columns stay in the first-level cache
+    size = 1024  # the sums of this many columns fit in the first-level cache
     acc = np.empty(size, f64)
     starts = slots * table.shape[1]
     flat = table.reshape(-1)

@@ -1,9 +1,9 @@
-"""Threads for one computation: a pool that dies with it, and BLAS kept to one thread meanwhile.
+"""Threads of one computation: a pool that ends with it, and BLAS limited to one thread meanwhile.
 
-Numba's own layers are not used: its workqueue aborts the process on concurrent launches and GNU
-OpenMP does not survive a fork. Compiled loops release the GIL instead, and Python threads run them
-on disjoint ranges; the BLAS calls inside those ranges are single-threaded, so that ``n_jobs`` is
-the number of busy cores whatever mixture of loops and matrix products runs.
+Numba's threading layers are not used: its workqueue aborts the process on concurrent launches, and GNU
+OpenMP does not work after a fork. Instead compiled loops release the GIL, and Python threads run them on
+disjoint ranges. BLAS calls inside these ranges are single-threaded, so that ``n_jobs`` is the number of busy
+cores for loops and for matrix products.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from maxmargin._compiled.limits import Limit, current, under
 
 
 def _take_control() -> None:
-    """From threadpoolctl 3.7 on only the first Python thread that set a limit is listened to."""
+    """Let this thread set limits: from threadpoolctl 3.7 on only the first thread that set one can."""
     clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -42,23 +42,23 @@ def effective_n_jobs(n_jobs: int | None) -> int:
         limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
     if n_jobs == 0:
-        raise ValueError("n_jobs == 0 has no meaning; use None for all cores or 1 for one thread.")
+        raise ValueError("n_jobs must not be 0: use None for all cores, or 1 for one thread.")
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
 
 
 @functools.cache
 def _cores() -> int:
-    return int(joblib.cpu_count())  # reads the container's limits: a quarter of a millisecond
+    return int(joblib.cpu_count())  # reads the container's limits, which takes a quarter of a millisecond
 
 
 class _SingleThreadedBlas:
-    """Limits BLAS to one thread while at least one computation is inside; re-entrant, shared."""
+    """Limits BLAS to one thread while at least one computation runs; re-entrant, shared."""
 
     def __init__(self) -> None:
         self._reset()
         if hasattr(os, "register_at_fork"):
-            # A child forked in the middle of a fit inherits its limit but not its threads. The lock is
-            # held during the fork, so that the limit is either set and known or not set.
+            # A child that is forked during a fit inherits its limit but not its threads. The lock is held
+            # during the fork, so that the limit is either set and recorded, or not set.
             os.register_at_fork(
                 before=lambda: self._lock.acquire(),
                 after_in_parent=lambda: self._lock.release(),
@@ -92,7 +92,7 @@ class _SingleThreadedBlas:
             self._depth += 1
 
     def raised(self, limit: int) -> Any:
-        """More threads for one large matrix product; nothing while several computations are inside."""
+        """Allow more threads for one large matrix product, unless several computations are running."""
         if limit <= 1 or self._depth != 1 or self._controller is None:
             return contextlib.nullcontext()
         return self._controller.limit(limits=limit, user_api="blas")
@@ -148,7 +148,7 @@ class Threads:
     def run(self, function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> None:
         """Call ``function(*arguments)`` for each of `calls`; the first error is raised."""
         todo = list(calls)
-        # A worker that hands on work would wait for itself.
+        # A worker that submits work to its own pool would wait for itself.
         nested = threading.current_thread().name.startswith(_WORKER)
         if self.n == 1 or len(todo) <= 1 or not self._entered or nested:
             for arguments in todo:
@@ -156,22 +156,22 @@ class Threads:
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n - 1, thread_name_prefix=_WORKER)
-        # One queue for all, so that long calls do not leave a core idle. The calling thread takes its
-        # share: one hand-over less.
+        # One queue for all threads, so that long calls do not leave a core idle. The calling thread works
+        # too, which saves one task submission.
         queue = iter(todo)
         limit, helpers = current(), min(self.n, len(todo)) - 1
         others = [self._pool.submit(_under, limit, function, queue) for _ in range(helpers)]
         try:
             _each(function, queue)
         finally:
-            # Whoever has not begun by now has nothing left to do; on a busy machine that may be long.
+            # Workers that have not started have nothing left to do, and may start late on busy cores.
             late = [future for future in others if not future.cancel()]
             errors = [error for future in late if (error := future.exception()) is not None]
         if errors:
             raise errors[0]
 
     def blas(self) -> Any:
-        """A context in which a call of BLAS or LAPACK has all threads."""
+        """A context in which a call of BLAS or LAPACK may use all threads."""
         nested = threading.current_thread().name.startswith(_WORKER)
         return _blas.raised(1 if nested else self.n)
 

@@ -1,8 +1,9 @@
 """The command line: ``maxmargin --help``.
 
-Every command is a file; what several of them need stands in `options` (what can be asked for), `machines`
-(estimators by name) and `output` (tables, JSON, warnings). Heavy imports happen inside the commands, so that
-``--help`` and errors come at once.
+Each command is one file. Shared parts are `options` (options that several commands have), `estimators`
+(estimators by name), `training_data` (reading and checking), `models` (loading and scoring),
+`cross_validation`, and `output` (tables, JSON, warnings). Commands import what is slow to import only when
+they run, so ``--help`` and usage errors appear at once.
 """
 
 from maxmargin.cli.app import main

@@ -1,4 +1,4 @@
-"""The commands, and what happens when one of them fails."""
+"""The commands, and the exit codes and messages of their errors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import typer
 from maxmargin.cli.compare import compare
 from maxmargin.cli.convert import convert
 from maxmargin.cli.demo import demo
+from maxmargin.cli.grid_search import search
 from maxmargin.cli.output import BadInput, Interrupted, one_line, show_warning
 from maxmargin.cli.predict import predict
-from maxmargin.cli.search import search
 from maxmargin.cli.solvers import solvers
 from maxmargin.cli.train import train
 
 app = typer.Typer(
     name="maxmargin",
-    help="Kernel support vector machines: train, search, compare, exchange. Data come from LIBSVM/SVMlight, "
-    "CSV, Parquet and NPZ files, compressed or not, or from the standard input (-).",
+    help="Train, search, compare and convert kernel support vector machines. Data are read from "
+    "LIBSVM/SVMlight, CSV, Parquet and NPZ files, compressed or not, or from the standard input (-).",
     add_completion=False,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -48,12 +48,12 @@ def _about(
     pass
 
 
-class _ReaderGone(Exception):
-    """Whoever read the output has seen enough."""
+class _PipeClosed(Exception):
+    """The reader of the output has closed its end of the pipe."""
 
 
-def _patient(command: Callable[..., None]) -> Callable[..., None]:
-    """The command; typer would call a closed pipe a failure."""
+def _accept_closed_pipe(command: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command so that a closed pipe is not a failure, which it would be for typer."""
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
@@ -61,20 +61,20 @@ def _patient(command: Callable[..., None]) -> Callable[..., None]:
             command(*arguments, **options)
             sys.stdout.flush()
         except BrokenPipeError as error:
-            raise _ReaderGone from error
+            raise _PipeClosed from error
 
     return run
 
 
 for command in (demo, train, predict, search, solvers, compare, convert):
-    app.command()(_patient(command))
+    app.command()(_accept_closed_pipe(command))
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line.
 
-    Bad input (a wrong option, a missing file, data that do not fit) ends with exit code 2 and one line on the
-    standard error; Ctrl-C with 130.
+    Bad input (a wrong option, a missing file, unsuitable data) ends with exit code 2 and one line on the
+    standard error; Ctrl-C ends with exit code 130.
     """
     warnings.showwarning = show_warning
     sys.exit(run(arguments))
@@ -89,8 +89,8 @@ def run(arguments: list[str] | None = None) -> int:
         return _fail(str(error), 130)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 130)
-    except _ReaderGone:
-        # Python would complain at exit of what it could not write.
+    except _PipeClosed:
+        # Python would report at exit the output that it could not write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (BadInput, ValueError, OSError, ImportError, MemoryError) as error:
@@ -98,7 +98,7 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         return _fail(_message(error), 2)
     except Exception as error:
-        code = getattr(error, "exit_code", None)  # a usage error of typer, whichever version it is
+        code = getattr(error, "exit_code", None)  # usage errors have it in all versions of typer
         if code is None:
             raise
         return _fail(_usage(error), int(code)) if str(error) and int(code) else int(code)

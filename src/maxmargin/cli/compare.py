@@ -11,10 +11,10 @@ import typer
 from maxmargin.cli import options as o
 from maxmargin.cli.output import BadInput, Interrupted, emit, need_matplotlib, table, working
 
-# Seconds in which everything is compiled; what a solver needs is apart from what it takes to compile it.
+# Seconds of a first fit, which compiles the solver: compile time is not part of the comparison.
 _WARM_UP = 0.2
-# Records from which on a trace makes a line; a shorter run is repeated with more of them.
-_ENOUGH = 10
+# A trace with fewer records does not make a curve: the run is repeated with more of them.
+_FEWEST_RECORDS = 10
 
 
 def compare(
@@ -26,7 +26,7 @@ def compare(
     machine: o.Machine = "svc",
     solver: Annotated[
         list[str] | None,
-        typer.Option("--solver", "-s", help="A solver; may be repeated.", show_default="all that can"),
+        typer.Option("--solver", "-s", help="A solver; may be repeated.", show_default="all suitable ones"),
     ] = None,
     kernel: o.Kernel = None,
     c: o.C = None,
@@ -36,19 +36,19 @@ def compare(
     loss: o.Loss = None,
     tol: o.Tol = None,
     cache_size: o.CacheSize = None,
-    max_time: Annotated[float, typer.Option(help="Budget of each solver in seconds.")] = 20.0,
+    max_time: Annotated[float, typer.Option(help="Time limit of each solver in seconds.")] = 20.0,
     n_jobs: o.Jobs = None,
     plot: o.Picture = None,
     json: o.Json = False,
 ) -> None:
-    """Train with several solvers: iterations, kernel operations, seconds, certified gap.
+    """Compare solvers on one data set: seconds, iterations, kernel operations, certified gap.
 
     Example: maxmargin compare data.csv --scale standard -s batch -s smo -s rosen --plot gap.png
     """
     from sklearn.base import clone
 
     from maxmargin import solvers
-    from maxmargin.cli.machines import prepare
+    from maxmargin.cli.training_data import prepare
 
     if plot is not None:
         from maxmargin.inspection import TraceDisplay, Watched
@@ -61,17 +61,17 @@ def compare(
     task = prepare(
         data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
     )
-    if "solver" not in task.machine.get_params():
-        raise BadInput(f"the machine {machine} has one way to be trained only")
+    if "solver" not in task.model.get_params():
+        raise BadInput(f"--machine {machine} has one training algorithm only: there is nothing to compare")
     for name in solver or ():
-        solvers.get(name)  # an unknown one fails before any work is done
-    X = task.X if task.estimator is task.machine else task.estimator[:-1].fit_transform(task.X)
+        solvers.get(name)  # an unknown name fails before any work is done
+    X = task.X if task.estimator is task.model else task.estimator[:-1].fit_transform(task.X)
     labels = () if task.y is None else (task.y,)
     fitted: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     refused: dict[str, str] = {}
     for name in solver or [name for name in solvers.names() if name != "auto"]:
-        model = clone(task.machine).set_params(solver=name, max_time=max_time)
+        model = clone(task.model).set_params(solver=name, max_time=max_time)
         try:
             with working(f"{name}: compiling"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -91,14 +91,14 @@ def compare(
         if model.status_ == "interrupted":
             break
     if not rows:
-        raise BadInput(next(iter(refused.values()), "there is no solver to compare"))
+        raise BadInput(next(iter(refused.values()), "no solver can be compared"))
     rows.sort(key=lambda row: (row["status"] != "solved", row["seconds"]))
     if plot is not None:
         curves = {}
         for row in rows:
             model = fitted[row["solver"]]
-            if min(len(trace) for trace in model.trace_) < _ENOUGH and model.status_ != "interrupted":
-                with working(f"{row['solver']}: watching"), warnings.catch_warnings():
+            if min(len(trace) for trace in model.trace_) < _FEWEST_RECORDS and model.status_ != "interrupted":
+                with working(f"{row['solver']}: recording"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     model = clone(model).set_params(solver=Watched(row["solver"]))
                     clone(model).set_params(max_time=min(_WARM_UP, max_time)).fit(X, *labels)
@@ -108,16 +108,16 @@ def compare(
     if json:
         emit({"data": data, "rows": X.shape[0], "features": X.shape[1], "solvers": rows, "refused": refused})
     else:
-        title = f"{type(task.machine).__name__} on {data}: {X.shape[0]:,} rows, {X.shape[1]:,} features"
+        title = f"{type(task.model).__name__} on {data}: {X.shape[0]:,} rows, {X.shape[1]:,} features"
         table(title, [_short(row) for row in rows])
     if rows and any(model.status_ == "interrupted" for model in fitted.values()):
-        raise Interrupted("interrupted; the solvers that were not reached are missing")
+        raise Interrupted("interrupted; solvers that had not started are missing")
 
 
 def _row(name: str, model: Any, seconds: float) -> dict[str, Any]:
     import numpy as np
 
-    from maxmargin.cli.machines import gaps
+    from maxmargin.cli.models import gaps
 
     return {
         "solver": name,
@@ -132,7 +132,7 @@ def _row(name: str, model: Any, seconds: float) -> dict[str, Any]:
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """Numbers for 80 columns."""
+    """The row with numbers short enough for a table of 80 columns."""
     return {
         "solver": row["solver"],
         "status": row["status"],

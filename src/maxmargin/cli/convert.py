@@ -1,4 +1,4 @@
-"""``maxmargin convert``: data and models from one format to another."""
+"""``maxmargin convert``: convert data and models between formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maxmargin.cli.output import BadInput, emit, note
 
 
 class Kind(StrEnum):
-    """What can be written."""
+    """Formats that can be written."""
 
     svmlight = "svmlight"
     csv = "csv"
@@ -28,17 +28,22 @@ _MODELS = {".maxmargin": Kind.maxmargin, ".model": Kind.libsvm_model, ".onnx": K
 
 
 def convert(
-    source: Annotated[str, typer.Argument(help="Data or model file; - for data.", show_default=False)],
-    result: Annotated[str, typer.Argument(help="File to write; - for data.", show_default=False)],
+    source: Annotated[
+        str,
+        typer.Argument(help="Data or model file; - reads data from the standard input.", show_default=False),
+    ],
+    result: Annotated[
+        str, typer.Argument(help="File to write; - writes data to the standard output.", show_default=False)
+    ],
     to: Annotated[
-        Kind | None, typer.Option("--to", help="What to write.", show_default="from the suffix")
+        Kind | None, typer.Option("--to", help="Format to write.", show_default="from the suffix")
     ] = None,
     target: o.Target = None,
     drop: o.Drop = None,
     format: o.DataFormat = None,
     json: o.Json = False,
 ) -> None:
-    """Convert data (SVMlight, CSV, Parquet, NPZ) or a model (maxmargin, LIBSVM; to ONNX).
+    """Convert data (SVMlight, CSV, Parquet, NPZ) or a model (maxmargin, LIBSVM; ONNX is written only).
 
     Examples: maxmargin convert data.csv data.svm; maxmargin convert a.maxmargin a.onnx
     """
@@ -48,22 +53,22 @@ def convert(
     suffix = Path(result).suffix.lower()
     if found is None:
         if to in _MODELS.values() or (to is None and suffix in _MODELS):
-            raise BadInput(f"{source} is not a model file, so it cannot become a model")
+            raise BadInput(f"{source} is not a model file, so it cannot be converted to a model")
         from maxmargin.data import read, write
 
         table = read(source, target=target, drop=drop or (), format=format)
         if table.guessed and not json:
             note(f"{source}: column {table.target!r} is the target (--target names another)")
         write(table, result, format=to)
-        what = {"rows": table.X.shape[0], "features": table.X.shape[1]}
+        summary = {"rows": table.X.shape[0], "features": table.X.shape[1]}
     else:
         wanted = to or _MODELS.get(suffix)
         if wanted is None or wanted not in _MODELS.values():
             raise BadInput(
-                f"{source} is a model: write it to a file that ends in {', '.join(_MODELS)}, or name "
-                f"--to {', '.join(_MODELS.values())}"
+                f"{source} is a model: use a file name that ends in {', '.join(_MODELS)}, or set --to to one "
+                f"of {', '.join(_MODELS.values())}"
             )
-        from maxmargin.cli.machines import load_model
+        from maxmargin.cli.models import load_model
         from maxmargin.persistence import save, save_libsvm, to_onnx
 
         estimator = load_model(source)
@@ -73,8 +78,8 @@ def convert(
             Kind.onnx: to_onnx,
         }
         writers[wanted](estimator, result)
-        what = {"model": type(estimator).__name__}
+        summary = {"model": type(estimator).__name__}
     if json:
-        emit({"source": source, "result": result, **what})
+        emit({"source": source, "result": result, **summary})
     elif result != "-":
         note(f"{source} -> {result}")

@@ -1,4 +1,4 @@
-"""``maxmargin demo``: train, search and draw on bundled data, beside scikit-learn."""
+"""``maxmargin demo``: train, search and plot on bundled data, compared with scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ import typer
 from maxmargin.cli import options as o
 from maxmargin.cli.output import emit, note, table, working
 
-# Runs of each, of which the best counts.
+# Runs of each estimator; the fastest counts.
 _REPEAT = 3
-# Solvers whose courses are drawn.
+# Solvers whose convergence is plotted.
 _SOLVERS = ("batch", "mdm", "mdm-accelerated")
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the figures.")] = Path(
         "maxmargin-demo"
     ),
     json: o.Json = False,
 ) -> None:
-    """Train, search and draw on data that scikit-learn bundles, in under a minute.
+    """Train, search and plot on data that scikit-learn bundles, in under a minute.
 
-    Everything runs beside scikit-learn's SVC, in the same process and on the same data.
+    Every step is also timed with scikit-learn's SVC, in the same process and on the same data.
     """
     began = time.perf_counter()
     data = _data()
-    with working("compiling; this happens once per installation"):
+    with working("compiling; only once per installation"):
         _compile(data)
     trained = [_train(*parts) for parts in data]
     found, search = _search()
@@ -43,11 +43,11 @@ def demo(
         emit({"training": trained, "search": [found], "pictures": drawn, "seconds": seconds})
         return
     table(
-        "Training: C=10, tol=1e-3; seconds, best of 3, compile time apart", [_short(row) for row in trained]
+        "Training: C=10, tol=1e-3; seconds, best of 3, without compile time", [_short(row) for row in trained]
     )
     table("Search: 100 nodes x 5 folds; seconds", [_short_search(found)])
     if drawn:
-        print("Pictures:", ", ".join(drawn))
+        print("Figures:", ", ".join(drawn))
     print(f"Done in {seconds:.0f} s.")
 
 
@@ -72,7 +72,7 @@ def _data() -> Sequence[tuple[Any, ...]]:
 
 
 def _compile(data: Sequence[tuple[Any, ...]]) -> None:
-    """Everything that is timed or drawn later, by two processes that share a cache on the disk."""
+    """Compile everything that is timed or plotted later, in two processes that share a cache on disk."""
     from maxmargin import SVC
 
     command = "from maxmargin.cli import demo; demo.try_search()"
@@ -86,7 +86,7 @@ def _compile(data: Sequence[tuple[Any, ...]]) -> None:
 
 
 def try_search() -> None:
-    """Compile the search."""
+    """Run a small search, which compiles its loops."""
     import numpy as np
 
     from maxmargin import SVC
@@ -101,7 +101,7 @@ def _train(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any
     import sklearn.svm
 
     from maxmargin import SVC
-    from maxmargin.cli.machines import gaps
+    from maxmargin.cli.models import gaps
 
     ours, theirs = SVC(C=10.0), sklearn.svm.SVC(C=10.0)
     with working(f"{name}: training"):
@@ -153,11 +153,11 @@ def _search() -> tuple[dict[str, Any], Any]:
 
 
 def _draw(out: Path, search: Any) -> list[str]:
-    """Pictures of the boundary, the search and the course of two solvers."""
+    """Plot the boundary, the search, the convergence of solvers and the hulls; returns the file names."""
     try:
         import matplotlib
     except ImportError:
-        note("No pictures: they need matplotlib (pip install 'maxmargin[plot]').")
+        note("No figures: they need matplotlib (pip install 'maxmargin[plot]').")
         return []
     import numpy as np
     from sklearn.datasets import load_digits, make_moons
@@ -173,10 +173,10 @@ def _draw(out: Path, search: Any) -> list[str]:
     bars = rng.uniform(-1, 1, (2, 8, 2)) * (3.0, 0.2) @ [[0.88, -0.48], [0.48, 0.88]]
     bars[1] += (0.7, 1.6)
     names = []
-    with working("drawing"), warnings.catch_warnings():
+    with working("plotting"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = SVC(C=10.0, gamma=1.0).fit(X, y)
-        watched = {
+        recorded = {
             name: SVC(C=1000.0, gamma=5e-4, loss="squared_hinge", solver=Watched(name)).fit(
                 digits, labels % 2
             )
@@ -185,7 +185,7 @@ def _draw(out: Path, search: Any) -> list[str]:
         displays: dict[str, Callable[[], Any]] = {
             "boundary.png": lambda: BoundaryDisplay.from_estimator(model, X, y),
             "search.png": lambda: SearchDisplay.from_estimator(search),
-            "trace.png": lambda: TraceDisplay.from_estimator(watched, x="kernel_calls", y="relative_gap"),
+            "trace.png": lambda: TraceDisplay.from_estimator(recorded, x="kernel_calls", y="relative_gap"),
             "hulls.png": lambda: HullDisplay.from_points(bars.reshape(-1, 2), np.repeat([0, 1], 8), tol=1e-4),
         }
         for name, draw in displays.items():
@@ -204,7 +204,7 @@ def _best_of(run: Callable[[], Any], times: int = _REPEAT) -> float:
 
 
 def _short(row: dict[str, Any]) -> dict[str, str]:
-    """Numbers for 80 columns."""
+    """The row with numbers short enough for a table of 80 columns."""
     return {
         "data": row["data"],
         "rows": f"{row['rows']:,}",

@@ -27,14 +27,14 @@ class Format(StrEnum):
     npz = "npz"
 
 
-_DATA, _MACHINE, _RUN = "Data", "Machine", "Run"
+_DATA, _MODEL, _RUN = "Data", "Model", "Training"
 
 Data = Annotated[str, typer.Argument(help="Data file, or - for the standard input.", show_default=False)]
 Target = Annotated[
     str | None,
     typer.Option(
         "--target", "-t", rich_help_panel=_DATA, show_default=False,
-        help="Name or number of the target column. Otherwise: target, label, class, y or the last.",
+        help="Name or number of the target column. Default: target, label, class, y, or the last column.",
     ),
 ]  # fmt: skip
 Drop = Annotated[
@@ -50,54 +50,62 @@ DataFormat = Annotated[
     ),
 ]
 Scaling = Annotated[
-    Scale, typer.Option("--scale", rich_help_panel=_DATA, help="Scale the features; the model remembers how.")
+    Scale,
+    typer.Option(
+        "--scale", rich_help_panel=_DATA, help="Scale the features; the scaler is stored in the model."
+    ),
 ]
 Machine = Annotated[
-    str, typer.Option("--machine", rich_help_panel=_MACHINE, help="Which estimator: see 'maxmargin solvers'.")
+    str,
+    typer.Option("--machine", rich_help_panel=_MODEL, help="Estimator to train: see 'maxmargin solvers'."),
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=_MACHINE, help="linear, poly, rbf, sigmoid or laplacian.", show_default="rbf"
-    ),
+    typer.Option(rich_help_panel=_MODEL, help="linear, poly, rbf, sigmoid or laplacian.", show_default="rbf"),
 ]
 C = Annotated[
     float | None,
-    typer.Option("-C", rich_help_panel=_MACHINE, help="Penalty of the slacks.", show_default="1"),
+    typer.Option("-C", rich_help_panel=_MODEL, help="Penalty of the slack variables.", show_default="1"),
 ]
 Gamma = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=_MACHINE, help="Kernel coefficient: a number, scale or auto.", show_default="scale"
+        rich_help_panel=_MODEL, help="Kernel coefficient: a number, scale or auto.", show_default="scale"
     ),
 ]
 Degree = Annotated[
-    int | None, typer.Option(rich_help_panel=_MACHINE, help="Of the poly kernel.", show_default="3")
+    int | None, typer.Option(rich_help_panel=_MODEL, help="Degree of the poly kernel.", show_default="3")
 ]
 Coef0 = Annotated[
     float | None,
-    typer.Option(rich_help_panel=_MACHINE, help="Of the poly and sigmoid kernels.", show_default="0"),
+    typer.Option(rich_help_panel=_MODEL, help="Constant of the poly and sigmoid kernels.", show_default="0"),
 ]
 Nu = Annotated[
     float | None,
-    typer.Option(rich_help_panel=_MACHINE, help="Of the nu-machines, in (0, 1].", show_default="0.5"),
+    typer.Option(
+        rich_help_panel=_MODEL,
+        help="Parameter of nu-svc, nu-svr and one-class, in (0, 1].",
+        show_default="0.5",
+    ),
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option(rich_help_panel=_MACHINE, help="Half the width of svr's tube.", show_default="0.1"),
+    typer.Option(
+        rich_help_panel=_MODEL, help="Deviations up to this size cost nothing (svr).", show_default="0.1"
+    ),
 ]
 Loss = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=_MACHINE, show_default="the first",
+        rich_help_panel=_MODEL, show_default="the first",
         help="hinge or squared_hinge (svc), epsilon_insensitive or squared_epsilon_insensitive (svr).",
     ),
 ]  # fmt: skip
 ClassWeight = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=_MACHINE, show_default=False,
-        help="Factors of C: balanced, or label=weight,label=weight.",
+        rich_help_panel=_MODEL, show_default=False,
+        help="Factors of C per class: balanced, or label=weight,label=weight.",
     ),
 ]  # fmt: skip
 Solver = Annotated[
@@ -109,7 +117,8 @@ CacheSize = Annotated[
     float | None, typer.Option(rich_help_panel=_RUN, help="Kernel cache in MB.", show_default="200")
 ]
 MaxTime = Annotated[
-    float | None, typer.Option(rich_help_panel=_RUN, help="Budget of a fit in seconds.", show_default="none")
+    float | None,
+    typer.Option(rich_help_panel=_RUN, help="Time limit of a fit in seconds.", show_default="none"),
 ]
 Jobs = Annotated[
     int | None,
@@ -118,10 +127,11 @@ Jobs = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Folds = Annotated[int | None, typer.Option("--cv", min=2, help="Folds of cross-validation.")]
 Picture = Annotated[
-    Path | None, typer.Option("--plot", help="Write a picture (needs matplotlib).", show_default=False)
+    Path | None,
+    typer.Option("--plot", help="Write a figure to this file (needs matplotlib).", show_default=False),
 ]
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """The options that were given."""
+    """The options that are set on the command line."""
     return {name: value for name, value in values.items() if value is not None}

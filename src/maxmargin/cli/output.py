@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for machines, one line for a warning."""
+"""Output of the commands: tables to read, JSON for programs, warnings in one line."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _shown: set[str] = set()
 
 
 class BadInput(Exception):
-    """What the user gave cannot be used; the message says why and what to do."""
+    """Input that cannot be used; the message says why and what to do."""
 
 
 class Interrupted(Exception):
-    """Ctrl-C, after what was done so far has been kept."""
+    """Ctrl-C, after the results so far have been written."""
 
 
 def check_writable(*files: Any) -> None:
-    """Refuse a result file that could not be written, before the work for it is done."""
+    """Raise `BadInput` before the work is done if a result file cannot be written."""
     for file in files:
         if file is None:
             continue
@@ -33,30 +33,30 @@ def check_writable(*files: Any) -> None:
         if path.is_dir():
             raise BadInput(f"{file} is a folder: name a file in it")
         if not path.parent.is_dir():
-            raise BadInput(f"{file}: there is no folder {path.parent}; make it first")
+            raise BadInput(f"{file}: there is no folder {path.parent}; create it first")
 
 
 def one_line(text: str) -> str:
-    """The text with its line ends and indents folded."""
+    """The text with line breaks and indentation replaced by single spaces."""
     return " ".join(str(text).split())
 
 
 def note(text: str) -> None:
-    """Something worth knowing, on the standard error."""
+    """Print a message on the standard error."""
     print(one_line(text), file=sys.stderr)
 
 
 def warn(text: str) -> None:
-    """A warning in one line, on the standard error."""
+    """Print a warning in one line on the standard error."""
     print(f"warning: {one_line(text)}", file=sys.stderr)
 
 
 def show_warning(
     message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    """Python's warnings in one line, without the place in the code that a user of commands has no use for.
+    """Show a Python warning in one line, without the source line that raised it.
 
-    Of those that differ in their numbers only, such as the fits of a search give, the first is shown.
+    Of warnings that differ only in their numbers, such as those of the fits of a search, the first is shown.
     """
     kind = re.sub(r"[\d.]+(e[-+]\d+)?", "#", str(message))
     if issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning) or kind in _shown:
@@ -66,7 +66,7 @@ def show_warning(
 
 
 def console(stream: TextIO | None = None) -> Any:
-    """A console as wide as the terminal; a file takes lines of any width."""
+    """A console as wide as the terminal, or 200 columns wide where the output is not a terminal."""
     from rich.console import Console
 
     stream = stream or sys.stdout
@@ -75,7 +75,7 @@ def console(stream: TextIO | None = None) -> Any:
 
 
 def table(title: str, rows: Sequence[Mapping[str, Any]], stream: TextIO | None = None) -> None:
-    """Print rows of equal keys; numbers to the right. Markdown where the output is not a terminal."""
+    """Print rows with the same keys, numbers aligned right; Markdown if the output is not a terminal."""
     from rich import box
     from rich.table import Table
 
@@ -114,7 +114,7 @@ def emit(values: Mapping[str, Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Numbers and text as JSON has them; what is not finite becomes text."""
+    """The value in types that JSON has; numbers that are not finite become text."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
@@ -131,7 +131,7 @@ def plain(value: Any) -> Any:
 
 
 def need_matplotlib() -> None:
-    """Fail before the work is done, not after it; and never open a window."""
+    """Raise `BadInput` early if matplotlib is missing, and select a backend that opens no window."""
     try:
         import matplotlib
     except ImportError as error:
@@ -140,7 +140,7 @@ def need_matplotlib() -> None:
 
 
 def working(text: str) -> AbstractContextManager[Any]:
-    """A sign of life during long work, in a terminal only."""
+    """A spinner with a text during long work, in a terminal only."""
     if not sys.stderr.isatty():
         return nullcontext()
     return console(sys.stderr).status(text)

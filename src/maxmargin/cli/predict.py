@@ -1,4 +1,4 @@
-"""``maxmargin predict``: labels for new rows."""
+"""``maxmargin predict``: predict the labels or targets of new rows."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ def predict(
     data: o.Data,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write.", show_default="standard output"),
+        typer.Option("--output", "-o", help="File for the predictions.", show_default="standard output"),
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Write decision values too, as CSV.")] = False,
     target: o.Target = None,
     format: o.DataFormat = None,
     json: o.Json = False,
 ) -> None:
-    """Predict new rows: one label or number per line, in the order of the data.
+    """Predict one label or number per row, in the order of the data.
 
     Example: maxmargin predict iris.maxmargin new.csv > labels.txt
     """
     import numpy as np
 
-    from maxmargin.cli.machines import check_finite, load_model, score, unnamed_quantity, values_for
+    from maxmargin.cli.models import as_trained, load_model, score, target_is_doubtful
+    from maxmargin.cli.training_data import check_finite
     from maxmargin.data import DataError, read
     from maxmargin.persistence import kind, load_libsvm
 
@@ -43,13 +44,13 @@ def predict(
         data, target=target, format=format, features=None if names is None else names.tolist(), width=width
     )
     if table.X.shape[1] > width and kind(model) == "libsvm":
-        # LIBSVM's files do not say how many features there were, only which of them are not zero.
+        # LIBSVM's files do not store the number of features, only those that are not zero.
         width = table.X.shape[1]
         estimator = load_libsvm(model, n_features=width)
     if table.X.shape[1] != width:
         raise DataError(f"{data} has {table.X.shape[1]} features, but {model} was trained with {width}.")
     check_finite(table, data)
-    X = values_for(estimator, table.X)
+    X = as_trained(estimator, table.X)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         labels = estimator.predict(X)
@@ -57,13 +58,15 @@ def predict(
         if values and hasattr(estimator, "decision_function"):
             decisions = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(len(labels), -1)
     scored = None
-    if unnamed_quantity(estimator, table):
+    if target_is_doubtful(estimator, table):
         if not json:
-            note(f"{data}: is column {table.target!r} the target? --target {table.target} gives a score")
+            note(f"{data}: no score, column {table.target!r} may not be the target (--target {table.target})")
     elif table.y is not None:
         scored = score(estimator, X, table.y)
         if scored is None and target is not None:
-            note(f"{data}: the target {table.target!r} holds other values than the model predicts; no score")
+            note(
+                f"{data}: no score, the target {table.target!r} holds values that the model does not predict"
+            )
     if json:
         result: dict[str, Any] = {"predictions": labels, **(dict([scored]) if scored else {})}
         emit(result if decisions is None else {**result, "values": decisions})

@@ -1,4 +1,4 @@
-"""``maxmargin solvers``: what there is."""
+"""``maxmargin solvers``: list the solvers and the estimators."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from maxmargin.cli.output import emit, table
 
 
 def solvers(json: o.Json = False) -> None:
-    """List the solvers, what each takes and its paper; and the machines."""
+    """List the solvers with the problems they accept and their papers, and the estimators."""
     from maxmargin import solvers as known
-    from maxmargin.cli.machines import MACHINES
+    from maxmargin.cli.estimators import ESTIMATORS
 
     problems = _problems()
     rows: list[dict[str, Any]] = []
     for name in known.names():
         solver = known.get(name)
-        takes = [machine for machine, problem in problems.items() if solver.accepts(problem)]
+        takes = [kind for kind, problem in problems.items() if solver.accepts(problem)]
         rows.append({"solver": name, "takes": takes, "about": solver.about})
-    machines = [{"machine": name, "class": cls, "for": text} for name, (cls, text) in MACHINES.items()]
+    estimators = [{"machine": name, "class": cls, "for": text} for name, (cls, text) in ESTIMATORS.items()]
     if json:
-        emit({"solvers": rows, "machines": machines})
+        emit({"solvers": rows, "machines": estimators})
         return
     for row in rows:
         row["takes"] = "all" if len(row["takes"]) == len(problems) else ", ".join(row["takes"])
@@ -29,7 +29,7 @@ def solvers(json: o.Json = False) -> None:
         "Solvers (--solver); hulls: svc with squared_hinge or C=inf; squared_epsilon: svr with that loss",
         rows,
     )
-    table("Machines (--machine)", machines)
+    table("Estimators (--machine)", estimators)
 
 
 def _problems() -> dict[str, Any]:

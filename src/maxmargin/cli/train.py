@@ -14,7 +14,8 @@ from maxmargin.cli.output import Interrupted, check_writable, emit, facts, worki
 def train(
     data: o.Data,
     model: Annotated[
-        Path | None, typer.Argument(help="Where to write the model; nowhere if left out.", show_default=False)
+        Path | None,
+        typer.Argument(help="File for the model; without it the model is not written.", show_default=False),
     ] = None,
     target: o.Target = None,
     drop: o.Drop = None,
@@ -36,14 +37,17 @@ def train(
     max_time: o.MaxTime = None,
     n_jobs: o.Jobs = None,
     cv: o.Folds = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the solver at work.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show the progress of the solver.")
+    ] = False,
     json: o.Json = False,
 ) -> None:
-    """Train a machine and write it to a file.
+    """Train a model and write it to a file.
 
     Example: maxmargin train iris.csv iris.maxmargin --target species --scale standard -C 10
     """
-    from maxmargin.cli.machines import gaps, prepare, remember_names, score
+    from maxmargin.cli.models import gaps, score, set_feature_names
+    from maxmargin.cli.training_data import prepare
 
     check_writable(model)
     parameters = o.given(
@@ -57,12 +61,12 @@ def train(
     validated = _cross_validate(task, cv) if cv is not None else None
     with working("training"):
         seconds = task.fit()
-    remember_names(task.estimator, task.table.names)
+    set_feature_names(task.estimator, task.table.names)
     if model is not None:
         from maxmargin.persistence import save
 
         save(task.estimator, model)
-    fitted = task.machine
+    fitted = task.model
     scored = score(task.estimator, task.X, task.y) if task.y is not None else None
     report = {
         "machine": type(fitted).__name__,
@@ -82,14 +86,15 @@ def train(
     if json:
         emit({**report, "parameters": fitted.get_params()})
     else:
-        facts("", {key: value for key, value in report.items() if key != "dual_gap"})
+        shown = {key: value for key, value in report.items() if key not in ("machine", "dual_gap")}
+        facts("", {"estimator": report["machine"], **shown})
     if report["status"] == "interrupted":
         raise Interrupted("interrupted; the model is the best solution so far")
 
 
 def _cross_validate(task: Any, folds: int) -> dict[str, float]:
-    """Mean score of held-out folds, and its spread."""
-    from maxmargin.cli.scored import fit_search
+    """Mean and standard deviation of the scores of the held-out folds."""
+    from maxmargin.cli.cross_validation import fit_search
     from maxmargin.model_selection import SVMSearchCV
 
     search = SVMSearchCV(task.estimator, {}, cv=folds, refit=False)

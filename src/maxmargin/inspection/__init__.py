@@ -1,11 +1,11 @@
-"""Pictures of machines, solvers and searches, in scikit-learn's Display convention.
+"""Plots of models, solvers and searches, in scikit-learn's Display convention.
 
-They need matplotlib: ``pip install 'maxmargin[plot]'``. Every display can be read without colours.
+They need matplotlib: ``pip install 'maxmargin[plot]'``. Every plot can be read without colours.
 """
 
 from maxmargin.inspection.boundary import BoundaryDisplay
 from maxmargin.inspection.hulls import HullDisplay
-from maxmargin.inspection.search import SearchDisplay
+from maxmargin.inspection.score_map import SearchDisplay
 from maxmargin.inspection.trace import TraceDisplay
 from maxmargin.solvers.watched import Watched
 

@@ -1,4 +1,4 @@
-"""The machine inside a fitted estimator, and what it tells about its support vectors."""
+"""The model inside a pipeline or a search, and which of its support vectors are at their bounds."""
 
 from __future__ import annotations
 
@@ -29,43 +29,43 @@ def refitted(estimator: Any) -> Any:
         return estimator.best_estimator_
     if hasattr(estimator, "cv_results_"):
         raise NotFittedError(
-            f"This {type(estimator).__name__} has no best_estimator_: it was searched with refit=False."
+            f"This {type(estimator).__name__} has no best_estimator_ because refit=False: use refit=True."
         )
     check_is_fitted(estimator)
     return estimator
 
 
-def machine_of(estimator: Any) -> Any:
+def last_step(estimator: Any) -> Any:
     """The last step of a pipeline; any other estimator as it is."""
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
-def at_bound(machine: Any) -> Bools:
-    """Which support vectors have as large a coefficient as their bound allows.
+def at_bound(model: Any) -> Bools:
+    """Which support vectors have a coefficient at its bound.
 
-    Weights of samples are not kept by estimators: with them it is a guess.
+    Estimators do not keep sample weights: where there were any, the result is approximate.
     """
-    coef = machine.dual_coef_
+    coef = model.dual_coef_
     size = np.abs(coef.toarray() if sp.issparse(coef) else coef)
-    bound = _bound(machine, size)
+    bound = _bound(model, size)
     if bound is None:
         return np.zeros(size.shape[1], dtype=np.bool_)
     return np.asarray((size >= (1 - 1e-6) * bound).any(axis=0))
 
 
-def _bound(machine: Any, size: Any) -> Any:
+def _bound(model: Any, size: Any) -> Any:
     """The largest coefficient that each support vector may have; None if there is no such bound."""
-    params = machine.get_params(deep=False)  # scikit-learn's machines have attributes C and nu even if unused
-    if hasattr(machine, "mu_"):
-        return machine.mu_
+    params = model.get_params(deep=False)  # scikit-learn's estimators have attributes C and nu even if unused
+    if hasattr(model, "mu_"):
+        return model.mu_
     if "C" not in params:
-        if hasattr(machine, "offset_"):
+        if hasattr(model, "offset_"):
             return 1.0
         # The coefficients of either class add up to nu n / 2 times their bound.
-        two = len(getattr(machine, "classes_", ())) == 2
-        return size.sum() / (machine.nu * machine.shape_fit_[0]) if two else None
-    squared = isinstance(machine, IncrementalSVC | L2OneClassSVM)
+        two = len(getattr(model, "classes_", ())) == 2
+        return size.sum() / (model.nu * model.shape_fit_[0]) if two else None
+    squared = isinstance(model, IncrementalSVC | L2OneClassSVM)
     if squared or "squared" in params.get("loss", ""):
-        return None  # squared slacks bound nothing
-    weights = getattr(machine, "class_weight_", ())
-    return machine.C * (np.repeat(weights, machine.n_support_) if len(weights) else 1.0)
+        return None  # with squared slacks there is no bound
+    weights = getattr(model, "class_weight_", ())
+    return model.C * (np.repeat(weights, model.n_support_) if len(weights) else 1.0)

@@ -1,4 +1,4 @@
-"""Convex hulls, reduced hulls and their difference in the plane."""
+"""Convex hulls, reduced hulls and differences of hulls in the plane."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from maxmargin._types import Floats
 
-# Samples up to which every corner of a reduced hull is found; then so many directions are looked into.
+# Up to so many samples every corner of a reduced hull is found; beyond, corners in so many directions.
 _EXACT, _DIRECTIONS = 60, 2000
 
 
@@ -64,5 +64,5 @@ def difference(a: Floats, b: Floats) -> Floats:
 
 
 def _turn(a: Floats, b: Floats, c: Floats) -> float:
-    """Positive where the way from a over b to c turns left."""
+    """Positive if the path from a through b to c turns left."""
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))

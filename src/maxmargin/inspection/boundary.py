@@ -1,4 +1,4 @@
-"""The boundary of a machine in the plane, its margins and its support vectors."""
+"""The decision boundary of a model in the plane, with margins and support vectors."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_consistent_length
 
 from maxmargin._types import Floats, Index
-from maxmargin.inspection._answers import labels_of, places_of, response_of
-from maxmargin.inspection._fitted import machine_of, refitted
+from maxmargin.inspection._fitted import last_step, refitted
 from maxmargin.inspection._points import columns_of, like, support_of
+from maxmargin.inspection._response import axis_of, labels_of, response_of
 from maxmargin.inspection._style import (
     FACES,
     MARKERS,
     REGIONS,
     class_name,
     legend_beside,
-    look,
     new_axes,
     pyplot,
+    style,
 )
 
 _KINDS = ("classes", "margin", "one-class", "tube")
 
 
 class BoundaryDisplay:
-    r"""A machine over the plane of its two features, or a regression over its one feature.
+    r"""A classifier or outlier detector over its two features, or a regression over its one feature.
 
-    Drawn are, by kind of machine:
+    The plot depends on the kind of model:
 
     - two classes: the boundary :math:`f = 0` and the margins :math:`f = \pm 1`;
-    - more classes: the region of each;
+    - more classes: the region of each class;
     - one class: the boundary :math:`f = 0` around the inliers;
-    - regression with one feature: the curve and the tube of :math:`\pm\varepsilon` around it;
+    - regression with one feature: the curve and the tube of :math:`\pm\varepsilon` around it.
 
-    and the samples, with rings around the support vectors and squares around those whose coefficient is at
-    its bound, which lie within the margin or beyond it. It is made by `from_estimator`.
+    Samples are drawn with rings around the support vectors, and squares around those whose coefficient is at
+    its bound, which lie within the margin or on the wrong side of it. Use `from_estimator` to create it.
 
     Parameters
     ----------
     x : ndarray of shape (n_x,)
-        Places along the first feature.
+        Grid values of the first feature.
     y : ndarray of shape (n_y,) or None
-        Places along the second feature; None for a regression.
+        Grid values of the second feature; None for a regression.
     response : ndarray of shape (n_y, n_x) or (n_x,)
         Values of the decision function ("margin", "one-class"), positions among `classes` ("classes") or
         predictions ("tube") there.
     kind : {"margin", "classes", "one-class", "tube"}
-        What the response is.
+        Meaning of the response.
     points : ndarray of shape (n_samples, 2), optional
         Samples; for a regression the feature and the target.
     labels : ndarray of shape (n_samples,), optional
@@ -60,28 +60,28 @@ class BoundaryDisplay:
     support : ndarray of shape (n_SV, 2), optional
         Support vectors.
     bounded : ndarray of bool of shape (n_SV,), optional
-        Which of them are at their bound.
+        Which support vectors have a coefficient at its bound.
     epsilon : float, optional
         Half the width of the tube.
     margins : bool
-        Whether :math:`f = \pm 1` means anything.
+        Whether to draw the margins :math:`f = \pm 1`.
     names : pair of str
-        Of the axes.
+        Labels of the axes.
 
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the plot.
     regions_ : QuadMesh, QuadContourSet or PolyCollection
-        The areas.
+        The shaded areas.
     lines_ : list of QuadContourSet or of Line2D
         The boundary first, then the margins or the edges of the tube.
     points_ : list of PathCollection
         The samples, class by class.
     support_, bounded_ : PathCollection or None
-        The rings and the squares.
+        The rings, and the squares.
     legend_ : Legend or None
-        Beside the axes.
+        The legend beside the axes.
 
     Examples
     --------
@@ -138,34 +138,34 @@ class BoundaryDisplay:
         ax: Any = None,
         **options: Any,
     ) -> BoundaryDisplay:
-        """Draw a fitted estimator.
+        """Plot a fitted estimator.
 
         Parameters
         ----------
         estimator : object
             A support vector machine of this library or of scikit-learn, a pipeline that ends in one (the
-            picture is in the units of the pipeline's input), or a search, of which the best estimator is
-            drawn.
+            plot is in the units of the pipeline's input), or a search, of which the best estimator is
+            plotted.
         X : array-like or DataFrame of shape (n_samples, 2) or, for a regression, (n_samples, 1)
             The training samples.
         y : array-like of shape (n_samples,), optional
-            Their classes or targets. Without it samples of a classifier look all the same, and those of a
-            one-class machine are marked as inliers or outliers.
+            Their classes or targets. Without y the samples of a classifier are not distinguished by class,
+            and those of an outlier detector are marked as inliers or outliers.
         support : bool
             Whether to mark support vectors.
         grid_resolution : int
-            Places along each feature at which the estimator is evaluated.
+            Number of grid values of each feature.
         eps : float
-            Room around the samples, relative to their range.
+            Margin around the samples, relative to their range.
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         **options
             See `plot`.
 
         Returns
         -------
         BoundaryDisplay
-            The picture.
+            The display.
         """
         pyplot(cls.__name__)
         if grid_resolution < 2:
@@ -175,39 +175,39 @@ class BoundaryDisplay:
         fitted = refitted(estimator)
         tube = is_regressor(fitted)
         values, names = columns_of(X, 1 if tube else 2, fitted)
-        places = [places_of(column, grid_resolution, eps) for column in values.T]
+        axes = [axis_of(column, grid_resolution, eps) for column in values.T]
         found = support_of(fitted, X, values) if support else None
         if y is not None:
             y = np.ravel(np.asarray(y))
             check_consistent_length(values, y)
         if tube:
-            return cls._of_regression(fitted, X, values, y, places[0], found, names).plot(ax, **options)
-        grid = np.stack(np.meshgrid(*places), axis=-1)
+            return cls._of_regression(fitted, X, values, y, axes[0], found, names).plot(ax, **options)
+        grid = np.stack(np.meshgrid(*axes), axis=-1)
         known: dict[str, Any] = {"points": values, "names": names}
         if found is not None:
             known |= {"support": values[found[0]] if found[2] is None else found[2], "bounded": found[1]}
         known |= response_of(fitted, like(X, grid.reshape(-1, 2)))
         response = known.pop("response").reshape(grid.shape[:2])
         known |= labels_of(fitted, X, y, known["kind"], known.pop("classes"))
-        return cls(places[0], places[1], response, **known).plot(ax, **options)
+        return cls(axes[0], axes[1], response, **known).plot(ax, **options)
 
     @classmethod
     def _of_regression(
-        cls, fitted: Any, X: Any, values: Floats, y: Any, places: Floats, found: Any, names: Any
+        cls, fitted: Any, X: Any, values: Floats, y: Any, x: Floats, found: Any, names: Any
     ) -> BoundaryDisplay:
-        machine = machine_of(fitted)
-        epsilon = getattr(machine, "epsilon_", machine.get_params(deep=False).get("epsilon"))
+        model = last_step(fitted)
+        epsilon = getattr(model, "epsilon_", model.get_params(deep=False).get("epsilon"))
         known: dict[str, Any] = {}
         if y is not None:
             known["points"] = np.column_stack([values, np.asarray(y, dtype=np.float64)])
             if found is not None:
                 known |= {"support": known["points"][found[0]], "bounded": found[1]}
         return cls(
-            places,
+            x,
             None,
-            fitted.predict(like(X, places[:, None])),
+            fitted.predict(like(X, x[:, None])),
             kind="tube",
-            # A file of LIBSVM does not tell the width that was found.
+            # LIBSVM's model files do not store the width of the tube.
             epsilon=None if epsilon is None or np.isnan(epsilon) else epsilon,
             names=(names[0], "target"),
             **known,
@@ -216,12 +216,12 @@ class BoundaryDisplay:
     def plot(
         self, ax: Any = None, *, regions: bool = True, legend: bool = True, size: float = 28.0
     ) -> BoundaryDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         regions : bool
             Whether to shade the areas.
         legend : bool
@@ -232,7 +232,7 @@ class BoundaryDisplay:
         Returns
         -------
         BoundaryDisplay
-            Itself.
+            The display.
         """
         pyplot("BoundaryDisplay")
         ax = new_axes() if ax is None else ax
@@ -259,29 +259,29 @@ class BoundaryDisplay:
         ax, f = self.ax_, self.response
         if regions:
             top = 1.0 + float(np.abs(f).max())
-            sides = REGIONS[:2] if self.kind == "margin" else REGIONS[1::-1]  # inliers are on the darker one
+            sides = REGIONS[:2] if self.kind == "margin" else REGIONS[1::-1]  # inliers are in the darker area
             self.regions_ = ax.contourf(self.x, self.y, f, [-top, 0.0, top], colors=sides)
         wanted = [(0.0, "-", 1.8, "boundary")]
         if self.kind == "margin" and self.margins:
             wanted += [(-1.0, "--", 1.1, "margins"), (1.0, "--", 1.1, "")]
-        for level, style, width, label in wanted:
-            if f.min() < level < f.max():  # matplotlib warns of levels that are nowhere
+        for level, line_style, width, label in wanted:
+            if f.min() < level < f.max():  # matplotlib warns about levels outside the range
                 line = ax.contour(
-                    self.x, self.y, f, [level], colors="black", linestyles=style, linewidths=width
+                    self.x, self.y, f, [level], colors="black", linestyles=line_style, linewidths=width
                 )
                 self.lines_.append(line)
-                if label:  # contours have no place in a legend of their own
-                    ax.add_line(Line2D([], [], color="black", ls=style, lw=width, label=label))
+                if label:  # contours do not appear in legends
+                    ax.add_line(Line2D([], [], color="black", ls=line_style, lw=width, label=label))
 
     def _draw_classes(self, regions: bool) -> None:
-        """The area of every class, with a line around it."""
+        """The area of every class and its border."""
         from matplotlib.colors import ListedColormap
 
         k = len(self.classes)
         if regions:
             self.regions_ = self.ax_.pcolormesh(
                 self.x, self.y, self.response, shading="nearest", rasterized=True,
-                cmap=ListedColormap([look(c, REGIONS) for c in range(k)]), vmin=-0.5, vmax=k - 0.5,
+                cmap=ListedColormap([style(c, REGIONS) for c in range(k)]), vmin=-0.5, vmax=k - 0.5,
             )  # fmt: skip
         for c in range(k):
             mine = (self.response == c).astype(np.float64)
@@ -291,7 +291,7 @@ class BoundaryDisplay:
                 )
 
     def _draw_tube(self, regions: bool) -> None:
-        """The curve, and the tube in which no deviation counts."""
+        """The curve, and the tube in which deviations cost nothing."""
         ax, f = self.ax_, self.response
         self.lines_ += ax.plot(self.x, f, "-", color="black", lw=1.8, label="prediction")
         if self.epsilon is None:
@@ -311,7 +311,7 @@ class BoundaryDisplay:
                 mine = self.points[labels == c]
                 self.points_.append(
                     ax.scatter(
-                        *mine.T, s=size, marker=look(c, MARKERS), c=look(c, FACES), edgecolors="black",
+                        *mine.T, s=size, marker=style(c, MARKERS), c=style(c, FACES), edgecolors="black",
                         linewidths=0.7, zorder=3, label=name,
                     )
                 )  # fmt: skip

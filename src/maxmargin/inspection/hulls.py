@@ -1,4 +1,4 @@
-"""The hulls of two classes, their nearest points, and the ways on which solvers find them."""
+"""The hulls of two classes, their nearest points, and the paths of solvers to them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._types import Floats
-from maxmargin.inspection._nearest import geometry_of, iterates, machine_and_mu, offset_of
+from maxmargin.inspection._nearest import geometry_of, iterates, model_and_mu, offset_of
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
-from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS, class_name, look, pyplot
+from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS, class_name, pyplot, style
 from maxmargin.solvers.base import Solver
 
 
 class HullDisplay:
-    r"""The hulls of two classes in the plane, and how solvers find their nearest points.
+    r"""The hulls of two classes in the plane, and the paths of solvers to their nearest points.
 
-    A linear machine of two classes stands half-way between the nearest points :math:`p_+` and :math:`p_-` of
-    their hulls. With slacks these are reduced hulls, in which no sample weighs more than :math:`\mu`; the
-    machine is still perpendicular to :math:`p_+ - p_-`, but its free support vectors say where it stands.
+    The boundary of a linear model of two classes is half-way between the nearest points :math:`p_+` and
+    :math:`p_-` of their hulls. With slacks these are reduced hulls, in which the weight of a sample is at
+    most :math:`\mu`; the boundary is still perpendicular to :math:`p_+ - p_-`, but its offset is determined
+    by the free support vectors.
 
-    The second picture shows :math:`w = p_+ - p_-`: the point of least norm among all differences. A solver
+    The second plot shows :math:`w = p_+ - p_-`: the point of least norm among all differences. A solver
     that moves weight between two samples at a time, such as MDM, zigzags towards it where the hulls are thin;
-    stepping along the cycles of the zigzag is what accelerated MDM does (Barbero, López, Dorronsoro, "An
+    accelerated MDM takes steps along the cycles of the zigzag (Barbero, López, Dorronsoro, "An
     Accelerated MDM Algorithm for SVM Training").
 
-    It is made by `from_points` or `from_estimator`.
+    Use `from_points` or `from_estimator` to create it.
 
     Parameters
     ----------
@@ -40,28 +41,28 @@ class HullDisplay:
     mu : float, optional
         The largest weight of a sample; None for the whole hulls.
     offset : float, optional
-        The boundary is where :math:`\langle w, x\rangle` has this value; by default half-way.
+        The value of :math:`\langle w, x\rangle` on the boundary; by default half-way.
     paths : dict of array-like of shape (n_iterates, 2)
-        By label, the iterates :math:`w_t`.
+        The iterates :math:`w_t` of each solver, by label.
     steps : dict of int
-        By label, the iterations.
+        The number of iterations of each solver, by label.
     unfinished : collection of str
-        Labels of the paths that end before the solver does.
+        Labels of the solvers that have not converged at the end of their paths.
     classes : pair, optional
         Names of the negative and the positive class.
     names : pair of str
-        Of the axes.
+        Labels of the axes.
 
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where the hulls were drawn.
+        Axes and figure of the hulls.
     path_ax_ : Axes or None
-        Where the paths were drawn.
+        Axes of the paths.
     hulls_ : list of Polygon
-        Of the negative class first; reduced hulls follow the whole ones.
+        The hull of the negative class first; reduced hulls follow the whole ones.
     nearest_, boundary_ : Line2D, Line2D or None
-        The segment between the nearest points, and the machine; None for a single hull or touching ones.
+        The segment between the nearest points, and the boundary; None for a single hull or touching ones.
     paths_ : dict of Line2D
         The paths, by label.
 
@@ -110,35 +111,36 @@ class HullDisplay:
         ax: Any = None,
         **options: Any,
     ) -> HullDisplay:
-        """Draw the hulls of samples, and the ways of solvers to their nearest points.
+        """Plot the hulls of samples, and the paths of solvers to their nearest points.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, 2)
             Samples.
         y : array-like of shape (n_samples,), optional
-            Two classes. Without it there is one hull, of which the point nearest to the origin is drawn.
+            Two classes. Without y there is one hull, and its point nearest to the origin is drawn.
         solvers : sequence or dict of str or Solver, optional
-            Whose ways are drawn, by name or by label; by default "mdm" and "mdm-accelerated", or
-            "smo-first-order" and "smo" for reduced hulls, which MDM does not know. An empty one draws the
-            hulls alone.
+            Solvers whose paths are drawn, by name or by label; by default "mdm" and "mdm-accelerated", or
+            "smo-first-order" and "smo" for reduced hulls, which MDM does not accept. With an empty sequence
+            only the hulls are drawn.
         mu : float, optional
             The largest weight of a sample, for reduced hulls; at least one over the size of each class.
         tol : float
-            The largest KKT violation with which solvers stop.
+            Solvers stop when the largest KKT violation is below tol.
         max_steps : int
-            Where paths end at the latest.
+            The largest number of steps of a path.
         start : array-like of shape (n_samples,), optional
-            Weights of the samples with which solvers start.
+            Weights of the samples at the start of each solver.
         ax : Axes or pair of Axes, optional
-            Where to draw the hulls and the paths; both go into a single one. A new figure by default.
+            Axes of the hulls and of the paths; a single Axes is divided between both. A new figure by
+            default.
         **options
             See `plot`.
 
         Returns
         -------
         HullDisplay
-            The picture.
+            The display.
         """
         display = cls._of_points(X, y, solvers=solvers, mu=mu, tol=tol, max_steps=max_steps, start=start)
         return display.plot(ax, **options)
@@ -162,15 +164,15 @@ class HullDisplay:
         if solvers is None:
             solvers = ("mdm", "mdm-accelerated") if mu is None else ("smo-first-order", "smo")
         several = dict(solvers) if isinstance(solvers, Mapping) else {_label(s): s for s in solvers}
-        ways = {label: iterates(at, solver, tol, max_steps, start) for label, solver in several.items()}
+        found = {label: iterates(at, solver, tol, max_steps, start) for label, solver in several.items()}
         return cls(
             at.points,
             at.sides,
             at.nearest(),
             mu=mu,
-            paths={label: way[0] for label, way in ways.items()},
-            steps={label: way[1] for label, way in ways.items()},
-            unfinished=[label for label, way in ways.items() if not way[2]],
+            paths={label: path for label, (path, _, _) in found.items()},
+            steps={label: steps for label, (_, steps, _) in found.items()},
+            unfinished=[label for label, (_, _, converged) in found.items() if not converged],
             classes=at.classes,
             names=at.names,
         )
@@ -187,44 +189,44 @@ class HullDisplay:
         legend: bool = True,
         **options: Any,
     ) -> HullDisplay:
-        """Draw the hulls between which a fitted linear machine stands.
+        """Plot the hulls of a fitted linear classifier and its boundary between them.
 
         Parameters
         ----------
         estimator : object
             A fitted classifier of two classes with a linear kernel whose slacks are not squared: `SVC`, with
-            a finite or an infinite C, `NuSVC` or `AllDistancesSVC`. Of a pipeline the last step is drawn, in
-            the units of its input.
+            a finite or an infinite C, `NuSVC` or `AllDistancesSVC`. For a pipeline the last step is plotted,
+            in the units of its input.
         X : array-like of shape (n_samples, 2)
             The training samples.
         y : array-like of shape (n_samples,)
             Their classes.
         ax : Axes or pair of Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         paths, legend : bool
             See `plot`.
         **options
-            See `from_points`; mu is that of the machine.
+            See `from_points`; mu follows from the estimator.
 
         Returns
         -------
         HullDisplay
-            The picture.
+            The display.
         """
-        machine, mu, X = machine_and_mu(estimator, X)
+        model, mu, X = model_and_mu(estimator, X)
         if "mu" in options:
-            raise TypeError("mu is that of the estimator: use from_points to choose another one.")
+            raise TypeError("mu follows from the estimator: use from_points to set another value.")
         display = cls._of_points(X, y, mu=mu, **options)
-        display.offset = offset_of(machine, display.nearest[0] - display.nearest[1])
+        display.offset = offset_of(model, display.nearest[0] - display.nearest[1])
         return display.plot(ax, paths=paths, legend=legend)
 
     def plot(self, ax: Any = None, *, paths: bool = True, legend: bool = True) -> HullDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : Axes or pair of Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         paths : bool
             Whether to draw the paths, if there are any.
         legend : bool
@@ -233,7 +235,7 @@ class HullDisplay:
         Returns
         -------
         HullDisplay
-            Itself.
+            The display.
         """
         pyplot("HullDisplay")
         self.ax_, self.path_ax_ = _axes(ax, 2 if paths and self.paths else 1)
@@ -256,7 +258,7 @@ class HullDisplay:
         return self
 
     def _corners(self) -> tuple[list[Floats], list[Floats]]:
-        """The whole hulls, and the reduced ones; of the negative class first."""
+        """Corners of the whole hulls and of the reduced ones, the negative class first."""
         parts = [self.points[self.sides < 0], self.points[self.sides > 0]]
         whole = [hull(part) for part in parts if len(part)]
         if self.mu is None:
@@ -270,18 +272,18 @@ class HullDisplay:
         whole, reduced = self._corners()
         self.hulls_: list[Any] = []
         for k, corners in enumerate(whole):
-            face = look(k, REGIONS) if self.mu is None else "none"
+            face = style(k, REGIONS) if self.mu is None else "none"
             line = "-" if self.mu is None else ":"
             self.hulls_.append(
                 ax.add_patch(Polygon(corners, closed=True, fc=face, ec="0.35", lw=1.0, ls=line, zorder=0))
             )
         for k, corners in enumerate(reduced if self.mu is not None else ()):
             self.hulls_.append(
-                ax.add_patch(Polygon(corners, closed=True, fc=look(k, REGIONS), ec="0.35", lw=1.0, zorder=0))
+                ax.add_patch(Polygon(corners, closed=True, fc=style(k, REGIONS), ec="0.35", lw=1.0, zorder=0))
             )
         for k, side in enumerate((-1.0, 1.0) if len(whole) == 2 else (1.0,)):
             ax.scatter(
-                *self.points[self.sides == side].T, s=26, marker=look(k, MARKERS), c=look(k, FACES),
+                *self.points[self.sides == side].T, s=26, marker=style(k, MARKERS), c=style(k, FACES),
                 edgecolors="black", linewidths=0.7, zorder=3,
                 label=class_name(self.classes[k]) if len(whole) == 2 else "samples",
             )  # fmt: skip
@@ -304,7 +306,7 @@ class HullDisplay:
                 lw=1.2,
                 label="boundary",
             )
-        _look_at(ax, np.vstack([self.points, self.nearest]))
+        _set_square_limits(ax, np.vstack([self.points, self.nearest]))
         ax.set_xlabel(self.names[0])
         ax.set_ylabel(self.names[1])
 
@@ -320,17 +322,17 @@ class HullDisplay:
         for k, (label, path) in enumerate(self.paths.items()):
             steps = self.steps[label]
             count = f"{'over ' * (label in self.unfinished)}{steps} step{'s' * (steps != 1)}"
-            # The first way is thin and grey, so that the others can be seen upon it.
+            # The first path is thin and grey, so that the others are visible on top of it.
             thin = k == 0 and len(self.paths) > 1
             self.paths_[label] = ax.plot(
-                *path.T, ls="-" if k < 2 else look(k, LINES), marker="." if thin else look(k - 1, MARKERS),
+                *path.T, ls="-" if k < 2 else style(k, LINES), marker="." if thin else style(k - 1, MARKERS),
                 ms=3 if thin else 6, lw=0.8 if thin else 2.0, color="0.5" if thin else "black",
                 mfc="0.5" if thin else "white", zorder=3 + k,
                 label=f"{label}: {count}",
             )[0]  # fmt: skip
         ax.plot(*w, "*", color="black", ms=13, mfc="white", zorder=9, label="least norm")
-        # The way from the start to where the zigzag begins is long and plain: it is cut off.
-        _look_at(ax, np.vstack([*(path[1:] for path in self.paths.values()), w[None]]))
+        # The first step is much longer than the zigzag: the axes leave it out.
+        _set_square_limits(ax, np.vstack([*(path[1:] for path in self.paths.values()), w[None]]))
         ax.set_xlabel("first component of w")
         ax.set_ylabel("second component of w")
 
@@ -358,7 +360,7 @@ def _axes(ax: Any, n: int) -> tuple[Any, Any]:
     return ax[0], ax[1] if n == 2 else None
 
 
-def _look_at(ax: Any, points: Floats) -> None:
+def _set_square_limits(ax: Any, points: Floats) -> None:
     """Square limits around the points."""
     low, high = points.min(axis=0), points.max(axis=0)
     middle, radius = 0.5 * (low + high), 0.58 * float(np.max(high - low)) or 1.0

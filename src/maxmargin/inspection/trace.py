@@ -1,4 +1,4 @@
-"""How solvers converge."""
+"""Convergence of solvers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from maxmargin.dual import relative_to_value
 from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 from maxmargin.estimators.svc import SVC
-from maxmargin.inspection._fitted import machine_of, refitted
-from maxmargin.inspection._style import LINES, MARKERS, look, new_axes, pyplot
+from maxmargin.inspection._fitted import last_step, refitted
+from maxmargin.inspection._style import LINES, MARKERS, new_axes, pyplot, style
 from maxmargin.solvers.solution import Record, Solution
 
 _X = {
@@ -32,27 +32,27 @@ _COLOURS = ("black", "#c0392b", "#2471a3", "#7d8f1a", "#7d3c98", "0.45")
 
 
 class TraceDisplay:
-    r"""How solvers converge, on logarithmic axes.
+    r"""Convergence of solvers, on logarithmic axes.
 
-    It is made by `from_estimator` or `from_solution`.
+    Use `from_estimator` or `from_solution` to create it.
 
     Parameters
     ----------
     curves : dict
-        By label, the places along x and the values (two arrays).
+        Arrays of the values along x and along y, by label.
     x, y : str
-        What they are, see `from_estimator`.
+        The quantities on the axes, see `from_estimator`.
     constant : float, optional
-        The c of a line :math:`c/\sqrt t`.
+        The constant c of the curve :math:`c/\sqrt t`.
 
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the plot.
     lines_ : list of Line2D
         One for each curve.
     bound_ : Line2D or None
-        The line of the bound.
+        The curve :math:`c/\sqrt t`.
 
     Examples
     --------
@@ -87,51 +87,52 @@ class TraceDisplay:
         ax: Any = None,
         **options: Any,
     ) -> TraceDisplay:
-        r"""Draw how the training of one or several estimators went.
+        r"""Plot the convergence of one or several fitted estimators.
 
         Parameters
         ----------
         estimator : estimator or dict of estimators
-            Fitted, with `trace_`; pipelines that end in such an estimator, and searches, are looked into. By
-            label, if there are several; they should have been trained on the same data.
+            Fitted, with `trace_`; or a pipeline that ends in such an estimator, or a search, of which the
+            best estimator is plotted. Several are passed by label; they should have been trained on the same
+            data.
         x : {"iterations", "seconds", "kernel_calls"}
-            Against what.
+            Quantity on the x axis.
         y : {"violation", "objective", "gap", "relative_gap"}
-            The largest KKT violation; the objective, less the lowest that any of the estimators ends with;
-            or a bound of its distance to the minimum,
+            The largest KKT violation; the objective minus the lowest final objective of all estimators; or a
+            bound on its distance to the minimum,
 
             .. math:: f(u_t) - \min f \le f(u_t) - f(u) + \mathrm{gap}(u),
 
-            where u is the end of the same run; or this bound as a fraction of the optimal value, of which
-            `relative_gap_` is the last. Objectives are in the units of `dual_gap_`, also where a
-            solver works on the nearest points of two hulls.
+            where u is the final point of the same run; or this bound as a fraction of the optimal value,
+            which ends at `relative_gap_`. Objectives are in the units of `dual_gap_`, also where a solver
+            works on the nearest points of two hulls.
         machine : int, optional
-            Which machine of an estimator that has several, such as one for each pair of classes; by default
-            that with the most iterations.
+            Index of the binary problem, for an estimator that has one for each pair of classes; by default
+            the one with the most iterations.
         bound : bool
             Add :math:`c/\sqrt t`, see `from_solution`.
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         **options
-            For the lines, see `plot`.
+            Options of the lines, see `plot`.
 
         Returns
         -------
         TraceDisplay
-            The picture. What is not positive has no place on logarithmic axes and is left out.
+            The display. Values that are not positive are left out, because the axes are logarithmic.
         """
         _check_axes(x, y)
         several = dict(estimator) if isinstance(estimator, Mapping) else {"": estimator}
         if not several:
-            raise ValueError("There is no estimator to draw.")
+            raise ValueError("estimator is empty: pass at least one estimator.")
         fitted = {label: _traced(one) for label, one in several.items()}
         if bound and x != "iterations":
-            raise ValueError("The bound is one over the root of the iterations: it needs x='iterations'.")
-        place = _machine(list(fitted.values()), machine)
+            raise ValueError("bound=True draws c/sqrt(t) over the iterations t: it needs x='iterations'.")
+        index = _binary_problem(list(fitted.values()), machine)
         runs = {}
         for label, one in fitted.items():
-            records = one.trace_[place]
-            gap = float(np.ravel(one.dual_gap_)[place])
+            records = one.trace_[index]
+            gap = float(np.ravel(one.dual_gap_)[index])
             runs[label] = (records, _in_units_of_the_gap(one, _objectives(records)), gap)
         return cls._of_runs(runs, x, y, bound).plot(ax, **options)
 
@@ -146,44 +147,44 @@ class TraceDisplay:
         ax: Any = None,
         **options: Any,
     ) -> TraceDisplay:
-        r"""Draw the traces of one or several solutions.
+        r"""Plot the traces of one or several solutions.
 
         Parameters
         ----------
         solution : Solution or dict of Solution
             Solutions of the same problem, by label.
         x : {"iterations", "seconds", "kernel_calls"}
-            Against what.
+            Quantity on the x axis.
         y : {"violation", "objective", "gap", "relative_gap"}
-            The largest KKT violation; the objective, less the lowest that any of the solutions ends with; or
-            a bound of its distance to the minimum,
+            The largest KKT violation; the objective minus the lowest final objective of all solutions; or a
+            bound on its distance to the minimum,
 
             .. math:: f(u_t) - \min f \le f(u_t) - f(u) + \mathrm{gap}(u),
 
-            where u is the end of the same run; or this bound as a fraction of the optimal value, see
+            where u is the final point of the same run; or this bound as a fraction of the optimal value, see
             `maxmargin.dual.relative_to_value`.
         bound : bool
-            Add :math:`c/\sqrt t` with the least c that bounds all curves, as for
-            `maxmargin.solvers.MaxMinOver`, whose error falls at least like that.
+            Add :math:`c/\sqrt t` with the least c that bounds all curves: the guaranteed rate of
+            `maxmargin.solvers.MaxMinOver`.
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         **options
-            For the lines, see `plot`.
+            Options of the lines, see `plot`.
 
         Returns
         -------
         TraceDisplay
-            The picture. What is not positive has no place on logarithmic axes and is left out.
+            The display. Values that are not positive are left out, because the axes are logarithmic.
         """
         _check_axes(x, y)
         several = dict(solution) if isinstance(solution, Mapping) else {"": solution}
         if not several:
-            raise ValueError("There is no solution to draw.")
+            raise ValueError("solution is empty: pass at least one Solution.")
         for label, one in several.items():
             if not isinstance(one, Solution):
                 raise TypeError(f"A Solution is needed, got {one!r}{f' for {label!r}' if label else ''}.")
         if bound and x != "iterations":
-            raise ValueError("The bound is one over the root of the iterations: it needs x='iterations'.")
+            raise ValueError("bound=True draws c/sqrt(t) over the iterations t: it needs x='iterations'.")
         runs = {label: (one.trace, _objectives(one.trace), one.gap) for label, one in several.items()}
         return cls._of_runs(runs, x, y, bound).plot(ax, **options)
 
@@ -191,7 +192,7 @@ class TraceDisplay:
     def _of_runs(
         cls, runs: Mapping[str, tuple[Sequence[Record], Floats, float]], x: str, y: str, bound: bool
     ) -> TraceDisplay:
-        """From records, the objectives there and the gap at the end."""
+        """Curves from the records of runs, their objectives and their final gaps."""
         lowest = min((f[-1] for _, f, _ in runs.values() if len(f)), default=0.0)
         curves = {}
         for label, (records, objectives, gap) in runs.items():
@@ -214,19 +215,19 @@ class TraceDisplay:
         return display
 
     def plot(self, ax: Any = None, **options: Any) -> TraceDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         **options
-            For matplotlib's `plot`, instead of the line styles and markers chosen here.
+            Options of matplotlib's `plot`; they override the line styles and markers chosen here.
 
         Returns
         -------
         TraceDisplay
-            Itself.
+            The display.
         """
         pyplot("TraceDisplay")
         from matplotlib.cbook import normalize_kwargs
@@ -237,10 +238,10 @@ class TraceDisplay:
         self.lines_: list[Any] = []
         self.bound_ = None
         for k, (label, (a, b)) in enumerate(self.curves.items()):
-            # Some marks along the way tell even crossing lines apart; a single point has no line.
+            # A few markers distinguish lines that cross; a single point has no line.
             chosen = {
-                "linestyle": look(k, LINES), "linewidth": 1.4, "color": look(k, _COLOURS),
-                "marker": look(k, MARKERS), "markersize": 5, "markerfacecolor": "white",
+                "linestyle": style(k, LINES), "linewidth": 1.4, "color": style(k, _COLOURS),
+                "marker": style(k, MARKERS), "markersize": 5, "markerfacecolor": "white",
                 "markevery": _marked(len(a), k),
             }  # fmt: skip
             if len(self.curves) == 1 and len(a) > 1:
@@ -269,7 +270,7 @@ def _check_axes(x: str, y: str) -> None:
 
 
 def _marked(n: int, k: int) -> list[int]:
-    """Places of about eight marks among n records, elsewhere on each line, and at its end."""
+    """Indices of about eight markers among n records, shifted from line to line, and of the last record."""
     step = max(1, n // 8)
     return sorted({*range(k * step // 3 % step, n, step), n - 1}) if n else []
 
@@ -279,44 +280,44 @@ def _objectives(records: Sequence[Record]) -> Floats:
 
 
 def _traced(estimator: Any) -> Any:
-    """The machine inside a fitted estimator, if it has kept how its training went."""
-    machine = machine_of(refitted(estimator))
-    if not hasattr(machine, "trace_"):
+    """The model inside a fitted estimator; raises TypeError if it has no trace."""
+    model = last_step(refitted(estimator))
+    if not hasattr(model, "trace_"):
         raise TypeError(
-            f"{type(machine).__name__} has no trace_ of its training: use an estimator of maxmargin that has "
+            f"{type(model).__name__} has no trace_ of its training: use an estimator of maxmargin that has "
             "one, such as SVC."
         )
-    return machine
+    return model
 
 
-def _machine(fitted: list[Any], machine: int | None) -> int:
-    """Which of the machines of each estimator is drawn."""
+def _binary_problem(fitted: list[Any], index: int | None) -> int:
+    """Index of the binary problem that is plotted."""
     counts = {len(one.trace_) for one in fitted}
     if len(counts) > 1:
         raise ValueError(
-            f"The estimators have different numbers of machines, {sorted(counts)}: compare estimators that "
-            "were trained on the same classes."
+            f"The estimators have different numbers of binary problems, {sorted(counts)}: compare estimators "
+            "that were trained on the same classes."
         )
     n = counts.pop()
-    if machine is None:
+    if index is None:
         steps = [sum(one.trace_[k][-1].n_iter for one in fitted if one.trace_[k]) for k in range(n)]
         return int(np.argmax(steps))
-    if not 0 <= machine < n:
-        raise ValueError(f"machine must be one of 0 to {n - 1}, got {machine!r}.")
-    return machine
+    if not 0 <= index < n:
+        raise ValueError(f"machine must be one of 0 to {n - 1}, got {index!r}.")
+    return index
 
 
-def _in_units_of_the_gap(machine: Any, objectives: Floats) -> Floats:
-    """Objectives of a machine's records on the scale on which the machine reports `dual_gap_`.
+def _in_units_of_the_gap(model: Any, objectives: Floats) -> Floats:
+    """Objectives of a model's records on the scale of its `dual_gap_`.
 
-    A machine is sometimes solved as another problem that it is a multiple of; then the least value over all
-    multiples of a record's solution is what counts.
+    Some models are solved as an equivalent problem whose solution is a multiple of theirs; the objective is
+    then the least value over all multiples of a record's solution.
     """
     with np.errstate(divide="ignore"):
-        if isinstance(machine, SVC) and (objectives > 0).all():
+        if isinstance(model, SVC) and (objectives > 0).all():
             return -1.0 / objectives  # the nearest points of two hulls, w between them: -2 / ||w||^2
-        if isinstance(machine, L2OneClassSVM):
+        if isinstance(model, L2OneClassSVM):
             return -0.25 / objectives  # the minimum is -1 / (2 rho), and rho is twice the objective
-    if isinstance(machine, OneClassSVM):
-        return objectives * float(machine.dual_coef_.sum()) ** 2  # the coefficients are not scaled to one
+    if isinstance(model, OneClassSVM):
+        return objectives * float(model.dual_coef_.sum()) ** 2  # the coefficients are not scaled to one
     return objectives

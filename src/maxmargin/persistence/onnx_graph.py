@@ -71,13 +71,16 @@ class Graph:
 
     def finish(self) -> Any:
         """The checked model."""
+        from maxmargin import __version__
+
         helper = self.onnx.helper
         number = helper.np_dtype_to_tensor_dtype(self.dtype)
         X = helper.make_tensor_value_info("X", number, ["n_samples", self.n_features])
         graph = helper.make_graph(self.nodes, "maxmargin", [X], self.outputs, self.constants)
         opset = helper.make_opsetid("", _OPSET)
         model = helper.make_model(
-            graph, opset_imports=[opset], ir_version=_IR_VERSION, producer_name="maxmargin"
-        )
+            graph, opset_imports=[opset], ir_version=_IR_VERSION, producer_name="maxmargin",
+            producer_version=__version__,
+        )  # fmt: skip
         self.onnx.checker.check_model(model)
         return model

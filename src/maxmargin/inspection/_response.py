@@ -1,4 +1,4 @@
-"""What an estimator answers over the plane, and how samples are marked for it."""
+"""Responses of an estimator over the plane, and the labels of samples."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import numpy as np
 from sklearn.base import is_outlier_detector
 
 from maxmargin._types import Floats
-from maxmargin.inspection._fitted import machine_of
+from maxmargin.inspection._fitted import last_step
 
 
-def places_of(column: Floats, n: int, eps: float) -> Floats:
-    """Evenly spaced places over the range of a feature and some more."""
-    room = eps * float(np.ptp(column)) or 1.0
-    return np.linspace(column.min() - room, column.max() + room, n)
+def axis_of(column: Floats, n: int, eps: float) -> Floats:
+    """Evenly spaced values over the range of a feature, extended by eps times the range on both sides."""
+    margin = eps * float(np.ptp(column)) or 1.0
+    return np.linspace(column.min() - margin, column.max() + margin, n)
 
 
 def response_of(fitted: Any, grid: Any) -> dict[str, Any]:
-    """What the estimator says on the grid, and what kind of answer that is."""
-    machine = machine_of(fitted)
+    """Values of the estimator on the grid, their kind, and the classes."""
+    model = last_step(fitted)
     if is_outlier_detector(fitted):
         values = np.asarray(fitted.decision_function(grid), dtype=np.float64)
         return {"response": values, "kind": "one-class", "classes": None}
     classes = getattr(fitted, "classes_", None)
     if classes is None:
         raise TypeError(
-            f"A classifier, a regressor or an outlier detector is needed, got {type(machine).__name__}."
+            f"A classifier, a regressor or an outlier detector is needed, got {type(model).__name__}."
         )
     if len(classes) == 2 and hasattr(fitted, "decision_function"):
         values = np.asarray(fitted.decision_function(grid), dtype=np.float64)
-        # The values of an All-Distances machine are not scaled to a margin of 1.
+        # The values of AllDistancesSVC are not scaled to a margin of 1.
         return {
-            "response": values, "kind": "margin", "classes": classes, "margins": not hasattr(machine, "mu_")
+            "response": values, "kind": "margin", "classes": classes, "margins": not hasattr(model, "mu_")
         }  # fmt: skip
-    place = np.searchsorted(classes, fitted.predict(grid)).astype(np.float64)
-    return {"response": place, "kind": "classes", "classes": classes}
+    position = np.searchsorted(classes, fitted.predict(grid)).astype(np.float64)
+    return {"response": position, "kind": "classes", "classes": classes}
 
 
 def labels_of(fitted: Any, X: Any, y: Any, kind: str, classes: Any) -> dict[str, Any]:
-    """How samples are marked."""
+    """Positions of the samples' labels among the classes, and the names of the classes."""
     if y is None and kind == "one-class":
         outlier = np.asarray(fitted.predict(X)) < 0
         return {"labels": outlier.astype(np.intp), "classes": ["inliers", "outliers"]}
@@ -51,6 +51,6 @@ def labels_of(fitted: Any, X: Any, y: Any, kind: str, classes: Any) -> dict[str,
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
-            f"y has labels that the estimator does not know: {', '.join(map(str, unknown[:5]))}."
+            f"y has labels that the estimator was not trained with: {', '.join(map(str, unknown[:5]))}."
         )
     return {"labels": np.searchsorted(classes, y), "classes": list(classes)}

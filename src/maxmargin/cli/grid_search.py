@@ -1,4 +1,4 @@
-"""``maxmargin search``: choose the parameters of a machine by cross-validation."""
+"""``maxmargin search``: choose the parameters of an estimator by cross-validation on a grid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def search(
     data: o.Data,
     model: Annotated[
         Path | None,
-        typer.Argument(help="Where to write the best model, trained on all rows.", show_default=False),
+        typer.Argument(help="File for the best model, trained on all rows.", show_default=False),
     ] = None,
     target: o.Target = None,
     drop: o.Drop = None,
@@ -37,10 +37,12 @@ def search(
     c: Annotated[
         str | None,
         typer.Option(
-            "-C", help=_VALUES, show_default="0.1:1000:9, of a regression times the target's spread"
+            "-C",
+            help=_VALUES,
+            show_default="0.1:1000:9, for a regression times the standard deviation of the target",
         ),
     ] = None,
-    gamma: Annotated[str | None, typer.Option(help=_VALUES, show_default="around scale")] = None,
+    gamma: Annotated[str | None, typer.Option(help=_VALUES, show_default="seven values around scale")] = None,
     nu: Annotated[str | None, typer.Option(help=_VALUES, show_default="0.01:0.5:9, nu-svr: 0.5")] = None,
     epsilon: Annotated[str | None, typer.Option(help=_VALUES, show_default="0.1")] = None,
     param: Annotated[
@@ -55,21 +57,23 @@ def search(
     cv: Annotated[int, typer.Option("--cv", min=2, help="Folds of cross-validation.")] = 5,
     scoring: Annotated[
         str | None,
-        typer.Option(help="One of scikit-learn's scorers.", show_default="accuracy, of a regression r2"),
+        typer.Option(help="Name of a scikit-learn scorer.", show_default="accuracy, for a regression r2"),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file from which an interrupted search goes on.", show_default=False)
+        Path | None,
+        typer.Option(help="File from which an interrupted search is resumed.", show_default=False),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many nodes to list.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="Number of grid points to list.")] = 10,
     plot: o.Picture = None,
     json: o.Json = False,
 ) -> None:
-    """Search the best parameters on a grid, with warm starts along its path.
+    """Search for the best parameters on a grid, with warm starts between neighbouring points.
 
     Example: maxmargin search data.csv best.maxmargin --scale standard -C 0.1:1000:5 --plot grid.png
     """
-    from maxmargin.cli.machines import gaps, prepare, remember_names
-    from maxmargin.cli.scored import fit_search
+    from maxmargin.cli.cross_validation import fit_search
+    from maxmargin.cli.models import gaps, set_feature_names
+    from maxmargin.cli.training_data import prepare
     from maxmargin.model_selection import SVMSearchCV
 
     check_writable(model, plot)
@@ -82,11 +86,11 @@ def search(
     )
     first = _values("epsilon", epsilon)[:1] if epsilon is not None else []
     if first and isinstance(first[0], int | float):
-        parameters["epsilon"] = first[0]  # for warnings about units; the grid has the last word
+        parameters["epsilon"] = first[0]  # for warnings about units; the grid overrides it
     task = prepare(
         data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
     )
-    prefix = f"{task.estimator.steps[-1][0]}__" if task.estimator is not task.machine else ""
+    prefix = f"{task.estimator.steps[-1][0]}__" if task.estimator is not task.model else ""
     asked = o.given(C=c, gamma=gamma, nu=nu, epsilon=epsilon)
     grid = {prefix + name: values for name, values in _grid(task, asked, param or []).items()}
     searcher = SVMSearchCV(
@@ -95,7 +99,7 @@ def search(
     )  # fmt: skip
     fit_search(searcher, task)
     best = searcher.best_estimator_
-    remember_names(best, task.table.names)
+    set_feature_names(best, task.table.names)
     if model is not None:
         from maxmargin.persistence import save
 
@@ -128,16 +132,16 @@ def search(
             f"The best {min(top, len(nodes))} of {len(nodes)} nodes, {searcher.n_splits_} folds", nodes[:top]
         )
         shown = (f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items())
-        told = {key: value for key, value in report.items() if key != "dual_gap"}
-        facts("", {**told, "best": ", ".join(shown)})
+        shown_facts = {key: value for key, value in report.items() if key != "dual_gap"}
+        facts("", {**shown_facts, "best": ", ".join(shown)})
         for name in _at_the_edge(chosen, nodes):
-            note(f"the best {name} is at the edge of the grid: a wider range may hold a better one")
+            note(f"the best {name} is at the edge of the grid: a wider range may contain a better value")
     if searcher.interrupted_:
-        raise Interrupted("interrupted; this is the best of what was done")
+        raise Interrupted("interrupted; the result is the best of the finished nodes")
 
 
 def _at_the_edge(chosen: dict[str, Any], nodes: list[dict[str, Any]]) -> list[str]:
-    """Parameters with several numbers whose best is the first or the last of them."""
+    """Names of the parameters whose best value is the smallest or the largest of at least three."""
     edge = []
     for name, value in chosen.items():
         values = {node[name] for node in nodes if isinstance(node.get(name), float | int)}
@@ -147,24 +151,24 @@ def _at_the_edge(chosen: dict[str, Any], nodes: list[dict[str, Any]]) -> list[st
 
 
 def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]:
-    """The values of each parameter; C or nu and gamma get a usual range where none was asked for."""
+    """The values of each parameter; C or nu, and gamma, have a default range."""
     import numpy as np
     from sklearn.base import is_regressor
 
-    known = task.machine.get_params()
+    known = task.model.get_params()
     asked = dict(asked)
     for other in others:
         name, sign, values = other.partition("=")
         if not sign:
-            raise BadInput(f"--param {other}: name=values is needed")
+            raise BadInput(f"--param {other}: write it as name=values")
         asked[name.strip()] = values
     for name in asked:
         if name not in known:
             raise BadInput(
-                f"{type(task.machine).__name__} has no parameter {name}: it has {', '.join(known)}"
+                f"{type(task.model).__name__} has no parameter {name}: use one of {', '.join(known)}"
             )
     grid: dict[str, Any] = {name: _values(name, text) for name, text in asked.items()}
-    if is_regressor(task.machine):  # C bounds coefficients, which are in the units of the target
+    if is_regressor(task.model):  # C bounds coefficients, which are in the units of the target
         spread = float(f"{np.std(np.asarray(task.y, dtype=np.float64)):.2g}") or 1.0
         grid.setdefault("C", [spread * factor for factor in np.geomspace(0.1, 1000.0, 9).tolist()])
     elif "C" in known and "nu" not in grid:
@@ -175,18 +179,18 @@ def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]
         from maxmargin.kernels.gamma import resolve_gamma
 
         X = task.X
-        if task.estimator is not task.machine:
+        if task.estimator is not task.model:
             from sklearn.base import clone
 
             X = clone(task.estimator.steps[0][1]).fit_transform(X)
         centre = float(f"{resolve_gamma('scale', X):.2g}")
         grid["gamma"] = [centre * factor for factor in np.geomspace(0.01, 10.0, 7).tolist()]
-    _check_values(task.machine, grid)
+    _check_values(task.model, grid)
     return grid
 
 
-def _check_values(machine: Any, grid: dict[str, Any]) -> None:
-    """Refuse a value that the machine does not take, before anything is trained."""
+def _check_values(model: Any, grid: dict[str, Any]) -> None:
+    """Raise `BadInput` for a value that the estimator does not accept, before anything is trained."""
     from sklearn.base import clone
 
     from maxmargin._sklearn import validate_parameters
@@ -194,7 +198,7 @@ def _check_values(machine: Any, grid: dict[str, Any]) -> None:
     for name, values in grid.items():
         for value in values:
             try:
-                validate_parameters(clone(machine).set_params(**{name: value}))
+                validate_parameters(clone(model).set_params(**{name: value}))
             except ValueError as error:
                 raise BadInput(str(error)) from None
 
@@ -211,7 +215,7 @@ def _values(name: str, text: str) -> list[Any]:
             return values
     except ValueError:
         raise BadInput(
-            f"{name}: {text!r} is not first:last:count with two positive numbers and a whole one"
+            f"{name}: {text!r} is not first:last:count with two positive numbers and an integer"
         ) from None
     return [_parsed(part.strip()) for part in text.split(",") if part.strip()]
 

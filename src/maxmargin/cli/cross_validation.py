@@ -1,4 +1,4 @@
-"""Searches of commands: a score that cannot be computed is an error in one line, not a model."""
+"""Cross-validation in the commands: scores that cannot be computed become an error in one line."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.cli.machines import Task
 from maxmargin.cli.output import BadInput, warn
+from maxmargin.cli.training_data import Task
 
-# How scikit-learn's warnings about scores begin; a traceback follows.
+# Beginnings of scikit-learn's warnings about scores; a traceback follows.
 _FAILED = ("Scoring failed", "One or more of the test scores are non-finite", "One or more of the train")
 
 
 def fit_search(search: Any, task: Task) -> None:
-    """Run a search; an error if not one of its nodes has a score."""
-    if search.scoring is None and not hasattr(task.machine, "score"):
+    """Run a search; raises `BadInput` if none of its nodes has a score."""
+    if search.scoring is None and not hasattr(task.model, "score"):
         raise BadInput(
-            f"{type(task.machine).__name__} is trained without labels and has no score to compare nodes or "
+            f"{type(task.model).__name__} is trained without labels and has no score to compare nodes or "
             "folds by: train it without cross-validation"
         )
-    with _held_back() as failures:
+    with _collect_score_warnings() as failures:
         search.fit(task.X, *(() if task.y is None else (task.y,)))
     reasons = [text.strip().splitlines()[-1] for text in failures if text.startswith(_FAILED[0])]
     if not np.isfinite(search.cv_results_["mean_test_score"]).any():
@@ -35,21 +35,21 @@ def fit_search(search: Any, task: Task) -> None:
 
 
 @contextmanager
-def _held_back() -> Iterator[list[str]]:
+def _collect_score_warnings() -> Iterator[list[str]]:
     """Collect warnings about scores instead of showing them."""
-    kept: list[str] = []
+    collected: list[str] = []
     show = warnings.showwarning
 
-    def hold(
+    def collect(
         message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None
     ) -> None:
         if str(message).startswith(_FAILED):
-            kept.append(str(message))
+            collected.append(str(message))
         else:
             show(message, category, filename, lineno, file, line)
 
-    warnings.showwarning = hold
+    warnings.showwarning = collect
     try:
-        yield kept
+        yield collected
     finally:
         warnings.showwarning = show

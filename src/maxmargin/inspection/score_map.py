@@ -1,4 +1,4 @@
-"""Scores of a search over two parameters, with the path along which it was trained."""
+"""Heat map of the scores of a search over two parameters, with the path of its warm starts."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from sklearn.exceptions import NotFittedError
 from maxmargin._types import Floats
 from maxmargin.inspection._style import new_axes, pyplot
 
-Cell = tuple[int, int]  # place along x, place along y
+Cell = tuple[int, int]  # index along x, index along y
 
 
 class SearchDisplay:
-    """Mean test scores over two parameters of a search, and the path along which it was trained.
+    """Mean test scores over two parameters of a search, and the path of its warm starts.
 
-    It is made by `from_estimator`.
+    Use `from_estimator` to create it.
 
     Parameters
     ----------
     scores : array-like of shape (n_y, n_x)
-        The scores; NaN where there is none.
+        The scores; NaN marks missing ones.
     x, y : array-like
         The ascending values of the two parameters.
     param_x, param_y : str
         Their names.
     metric : str
-        What the scores are.
+        Name of the score.
     best : tuple of int, optional
-        The places of the best node along x and y.
+        Indices of the best node along x and y.
     path : list of (parent, node), optional
-        Cells (place along x, place along y); the parent is None where a node was trained cold.
+        Cells (index along x, index along y); the parent is None where a node was trained from scratch.
 
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the plot.
     mesh_, colorbar_ : QuadMesh, Colorbar
         The heat map.
     arrows_ : list of Annotation
@@ -87,27 +87,27 @@ class SearchDisplay:
         ax: Any = None,
         **options: Any,
     ) -> SearchDisplay:
-        """Draw a fitted search.
+        """Plot a fitted search.
 
         Parameters
         ----------
         search : object
-            Anything with `cv_results_` as in scikit-learn. If it has `path_`, pairs (parent, node) of places
-            in `cv_results_` with the parent -1 for a cold start, the path is drawn too.
+            Any object with `cv_results_` as in scikit-learn. If it has `path_`, pairs (parent, node) of
+            indices into `cv_results_` with the parent -1 for a cold start, the path is drawn too.
         param_x, param_y : str, optional
-            Two numeric parameters with several values each; by default the second and the first in the order
-            of the alphabet. Where nodes differ in others as well, the best of them is shown.
+            Two numeric parameters with several values each; by default the second and the first in
+            alphabetical order. Where nodes differ in other parameters as well, the best of them is shown.
         metric : str
-            Which score, if the search has several: ``mean_test_<metric>``.
+            Name of the score, if the search has several: ``mean_test_<metric>``.
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         **options
             See `plot`.
 
         Returns
         -------
         SearchDisplay
-            The picture.
+            The display.
         """
         results = getattr(search, "cv_results_", None)
         if results is None:
@@ -141,25 +141,25 @@ class SearchDisplay:
 
     @classmethod
     def from_search(cls, search: Any, **options: Any) -> SearchDisplay:
-        """Another name of `from_estimator`."""
+        """Alias of `from_estimator`."""
         return cls.from_estimator(search, **options)
 
     def plot(self, ax: Any = None, *, cmap: Any = "viridis", path: bool = True) -> SearchDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; a new figure by default.
+            Axes to plot into; a new figure by default.
         cmap : str or Colormap
-            Of the scores. The default also tells them apart in grey.
+            Colours of the scores. The default is readable in grey too.
         path : bool
             Whether to draw the path, if there is one.
 
         Returns
         -------
         SearchDisplay
-            Itself.
+            The display.
         """
         pyplot("SearchDisplay")
         from matplotlib.patheffects import withStroke
@@ -176,8 +176,8 @@ class SearchDisplay:
         ax.set_xlim(edges[0][0], edges[0][-1])
         ax.set_ylim(edges[1][0], edges[1][-1])
         self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=ax, label=f"mean test {self.metric}")
-        # White with a black rim can be seen on light and on dark cells.
-        rim = [withStroke(linewidth=2.6, foreground="black")]
+        # White with a black outline is visible on light and on dark cells.
+        outline = [withStroke(linewidth=2.6, foreground="black")]
         self.arrows_: list[Any] = []
         self.cold_ = self.best_ = None
         if path:
@@ -187,7 +187,7 @@ class SearchDisplay:
                     self.arrows_.append(
                         ax.annotate(
                             "", xy=self._at(cell), xytext=self._at(before),
-                            arrowprops={**arrow, "path_effects": rim},
+                            arrowprops={**arrow, "path_effects": outline},
                         )
                     )  # fmt: skip
             cold = [self._at(cell) for before, cell in self.path if before is None]
@@ -200,8 +200,8 @@ class SearchDisplay:
     def _at(self, cell: Cell) -> tuple[float, float]:
         return float(self.x[cell[0]]), float(self.y[cell[1]])
 
-    def _mark(self, places: list[tuple[float, float]], marker: str, size: float) -> Any:
-        x, y = zip(*places, strict=True)
+    def _mark(self, points: list[tuple[float, float]], marker: str, size: float) -> Any:
+        x, y = zip(*points, strict=True)
         return self.ax_.plot(x, y, marker, ms=size, mfc="white", mec="black", ls="none", zorder=3)[0]
 
 
@@ -235,7 +235,7 @@ def _varies(nodes: list[dict[str, Any]], name: str) -> bool:
 
 
 def _evenly_spaced_in_logs(values: Floats) -> bool:
-    """Whether the steps between the values differ less by their ratio than by their size."""
+    """Whether the values are spaced more evenly in their logarithms than as they are."""
     if len(values) < 2 or values[0] <= 0:
         return False
     if len(values) == 2:
@@ -248,7 +248,7 @@ def _evenly_spaced_in_logs(values: Floats) -> bool:
 
 
 def _edges(values: Floats, log: bool) -> Floats:
-    """The borders of cells around the values."""
+    """The borders of the cells around the values."""
     at = np.log(values) if log else values
     if len(at) == 1:
         edges = np.array([at[0] - 0.5, at[0] + 0.5])

@@ -1,4 +1,4 @@
-"""What the display of a search draws."""
+"""The display of a search shows its scores, its path and its best node."""
 
 from types import SimpleNamespace
 

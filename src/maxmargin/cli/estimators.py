@@ -1,0 +1,44 @@
+"""Estimators by the names that the option ``--machine`` takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxmargin.cli.output import BadInput
+
+# Name on the command line, class, and purpose.
+ESTIMATORS: dict[str, tuple[str, str]] = {
+    "svc": ("SVC", "classification, one binary problem for each pair of classes"),
+    "nu-svc": ("NuSVC", "classification with nu in place of C"),
+    "svr": ("SVR", "regression"),
+    "nu-svr": ("NuSVR", "regression with nu in place of epsilon"),
+    "all-distances": ("AllDistancesSVC", "one problem for all classes, few support vectors"),
+    "crammer-singer": ("CrammerSingerSVC", "one problem for all classes, one slack per sample"),
+    "incremental": ("IncrementalSVC", "two classes, rows can be added and removed later"),
+    "one-class": ("OneClassSVM", "outlier detection"),
+    "l2-one-class": ("L2OneClassSVM", "outlier detection with squared slacks"),
+}
+
+
+def make_estimator(name: str, parameters: dict[str, Any]) -> Any:
+    """Create the estimator of a name and set its parameters; bad names and parameters raise `BadInput`."""
+    import maxmargin
+
+    if name not in ESTIMATORS:
+        raise BadInput(f"unknown --machine {name!r}: use one of {', '.join(ESTIMATORS)}")
+    estimator = getattr(maxmargin, ESTIMATORS[name][0])()
+    known = estimator.get_params()
+    for parameter, value in parameters.items():
+        if parameter not in known:
+            raise BadInput(f"--machine {name} has no parameter {parameter}: use one of {', '.join(known)}")
+        if parameter in ("gamma", "class_weight") and isinstance(value, str):
+            value = _number_or_text(value)
+        estimator.set_params(**{parameter: value})
+    return estimator
+
+
+def _number_or_text(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text

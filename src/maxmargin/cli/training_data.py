@@ -1,0 +1,180 @@
+"""Training data of the commands: read, checked against the estimator, scaled."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.cli.estimators import make_estimator
+from maxmargin.cli.options import Scale
+from maxmargin.cli.output import BadInput, note, warn
+from maxmargin.data import DataError, Table, read
+from maxmargin.data.limits import Limit
+
+# More distinct numbers than this in a target suggest a quantity, not classes.
+_MANY_CLASSES = 50
+# A range of targets of this many tolerances cannot be resolved in float64.
+_MANY_TOLERANCES = 1e9
+# Bytes per feature that a scaler needs while it is fitted.
+_SCALER_BYTES = 40
+
+
+@dataclass
+class Task:
+    """An estimator and the data to train it on.
+
+    `estimator` is what is fitted: `model` itself, or a pipeline of a scaler and `model`.
+    """
+
+    estimator: Any
+    model: Any
+    X: Any
+    y: Any
+    table: Table
+
+    def fit(self) -> float:
+        """Train; returns the seconds it took."""
+        began = time.perf_counter()
+        self.estimator.fit(self.X, *(() if self.y is None else (self.y,)))
+        return time.perf_counter() - began
+
+
+def prepare(
+    source: str, name: str, parameters: dict[str, Any], *, scale: Scale, target: str | None,
+    drop: list[str] | None, format: str | None, quiet: bool = False,
+) -> Task:  # fmt: skip
+    """Read the data and make an estimator for them."""
+    model = make_estimator(name, parameters)
+    outliers = getattr(model, "_estimator_type", None) == "outlier_detector" or hasattr(model, "fit_predict")
+    table = read(source, target=target, drop=drop or (), format=format)
+    if table.y is None and not outliers:
+        raise DataError(f"{source} has no target to train on.")
+    if table.guessed and not quiet:
+        role = "left out" if outliers else "the target"
+        note(f"{source}: column {table.target!r} is {role} (--target names another)")
+    if outliers:
+        table = Table(table.X, None, table.names, table.target, table.guessed)
+    else:
+        check_target(model, name, table, source)
+    weights = parameters.get("class_weight")
+    if weights not in (None, "balanced"):
+        model.set_params(class_weight=_class_weights(weights, table.y))
+    X = table.X
+    check_finite(table, source)
+    if scale is Scale.none:
+        warn_if_unscaled(X, table.names)
+        return Task(model, model, X, table.y, table)
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+    if scale is Scale.minmax and sp.issparse(X):
+        raise BadInput("--scale minmax would make a sparse matrix dense: use --scale maxabs")
+    if _SCALER_BYTES * X.shape[1] > Limit().bytes:
+        raise BadInput(
+            f"--scale {scale} stores numbers for each of the {X.shape[1]:,} features, more than memory "
+            "allows: train without --scale"
+        )
+    scaler = {
+        Scale.standard: StandardScaler(with_mean=not sp.issparse(X)),
+        Scale.minmax: MinMaxScaler(),
+        Scale.maxabs: MaxAbsScaler(),
+    }[scale]
+    return Task(make_pipeline(scaler, model), model, X, table.y, table)
+
+
+def check_finite(table: Table, source: str) -> None:
+    """Raise an error that names the first value that is not finite."""
+    X = table.X
+    if np.isfinite(X.data if sp.issparse(X) else X).all():
+        return
+    if sp.issparse(X):
+        entries = sp.coo_array(X)
+        at = int(np.flatnonzero(~np.isfinite(entries.data))[0])
+        row, column, value = (int(entries.row[at]), int(entries.col[at]), entries.data[at])
+    else:
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(X))[0])
+        value = X[row, column]
+    called = repr(table.names[column]) if table.names is not None else str(column + 1)
+    raise DataError(
+        f"{source}: row {row + 1} has {value:g} in column {called}, but a finite number is needed: fill "
+        "such cells, remove these rows, or leave out the column (--drop)."
+    )
+
+
+def check_target(model: Any, name: str, table: Table, source: str) -> None:
+    """Raise an error if the target is not of the kind that the model predicts: classes or quantities."""
+    from sklearn.base import is_regressor
+
+    y = np.asarray(table.y)
+    called = f"{source}: the target {table.target!r}" if table.target else f"{source}: the target"
+    if is_regressor(model):
+        if y.dtype.kind not in "biuf":
+            raise BadInput(
+                f"{called} holds text such as {str(y[0])!r}, but {name} predicts numbers: name another "
+                "column (--target), or train a classifier (--machine svc)"
+            )
+        _warn_about_units(model, y, called)
+        return
+    if y.dtype.kind not in "iuf" or not np.isfinite(y).all():
+        return
+    fractions = y[y != np.rint(y)]
+    if len(fractions):
+        raise BadInput(
+            f"{called} holds fractions such as {fractions[0]:.6g}, but {name} predicts classes: train a "
+            "regression (--machine svr), or name another column (--target)"
+        )
+    found = len(np.unique(y))
+    if found > max(_MANY_CLASSES, 0.2 * len(y)):
+        warn(f"{called} has {found:,} different values: if it is a quantity, use --machine svr")
+
+
+def warn_if_unscaled(X: Any, names: list[str] | None) -> None:
+    """Warn if the scales of the features differ so much that some have no effect on the kernel."""
+    from maxmargin.estimators._scales import UnscaledDataWarning, disparity
+
+    # This warning names the command's option; the estimator's own would repeat it.
+    warnings.filterwarnings("ignore", category=UnscaledDataWarning)
+    found = disparity(X)
+    if found is not None:
+        large, small, ratio = found
+        called = [repr(names[k]) if names else str(k) for k in (large, small)]
+        warn(
+            f"feature {called[0]} varies {ratio:,.0f} times as much as {called[1]}, which will have almost "
+            "no effect on the model: scale the features (--scale standard)"
+        )
+
+
+def _warn_about_units(model: Any, y: Any, called: str) -> None:
+    """Warn if epsilon or tol do not suit the range of the targets."""
+    width = float(np.ptp(y.astype(np.float64)))
+    epsilon = model.get_params().get("epsilon", 0.0)
+    if 0 < width <= 2 * epsilon:
+        warn(
+            f"{called} has a range of {width:.3g}, less than the width of the epsilon tube: the model will "
+            f"be constant; set --epsilon below {epsilon:g}"
+        )
+    elif width > _MANY_TOLERANCES * model.tol:
+        warn(
+            f"{called} has a range of {width:.3g}, and the tolerance is {model.tol:g}: scale the target, or "
+            "raise --tol"
+        )
+
+
+def _class_weights(text: Any, y: Any) -> dict[Any, float]:
+    labels = {str(label): label for label in np.unique(y).tolist()}
+    weights: dict[Any, float] = {}
+    for part in str(text).split(","):
+        label, _, weight = part.partition("=")
+        try:
+            weights[labels[label.strip()]] = float(weight)
+        except (KeyError, ValueError) as error:
+            raise BadInput(
+                f"--class-weight {text}: {part!r} is not label=weight with one of the labels "
+                f"{', '.join(list(labels)[:12])}"
+            ) from error
+    return weights
