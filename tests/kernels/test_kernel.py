@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn import svm
 from sklearn.metrics import pairwise
 
-from maxmargin import kernels
+from maxmargin.kernels import kernel as kernels
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points

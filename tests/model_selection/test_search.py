@@ -43,7 +43,7 @@ from maxmargin import (
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection import search as search_module
-from maxmargin.solvers import c_path
+from maxmargin.solvers.c_path import path as c_path
 
 GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
 TIGHT = {"tol": 1e-7}
@@ -138,14 +138,14 @@ def test_scores_are_those_of_fits_where_the_bias_is_not_unique(kind, classes, me
 
 def test_a_machine_of_the_path_with_a_wrong_sum_is_trained_by_an_ordinary_fit(monkeypatch):
     X, y = cancer(150)
-    true = c_path._paths
+    true = c_path.solve_all
 
-    def damaged(*args):
-        true(*args)
-        args[11][..., 0] += 0.01  # u
-        args[10][:] = 1.0  # decision values
+    def damaged(K, diag, grid, found, flag):
+        true(K, diag, grid, found, flag)
+        found.u[..., 0] += 0.01
+        found.decision[:] = 1.0
 
-    monkeypatch.setattr(c_path, "_paths", damaged)
+    monkeypatch.setattr(c_path, "solve_all", damaged)
     assert_same_results(*both(SVC(**TIGHT), GRID, X, y, cv=3))
 
 

@@ -10,7 +10,7 @@ f64 = np.float64
 
 
 @compiled(fastmath=REORDER)
-def add_tile(acc, flat, starts, coef, width):  # type: ignore[no-untyped-def]
+def add_tile(acc, flat, starts, coef, width):
     """``acc[t] = sum_k coef[k] * flat[starts[k] + t]`` for t < width, summed in float64."""
     for t in range(width):
         acc[t] = 0.0
@@ -37,7 +37,7 @@ def add_tile(acc, flat, starts, coef, width):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def add_rows(out, table, slots, coef, c0, c1):  # type: ignore[no-untyped-def]
+def add_rows(out, table, slots, coef, c0, c1):
     """``out[t] += sum_k coef[k] * table[slots[k], c0 + t]`` for t < c1 - c0, summed in float64."""
     size = 1024  # the sums of this many columns fit in the first-level cache
     acc = np.empty(size, f64)
@@ -52,7 +52,7 @@ def add_rows(out, table, slots, coef, c0, c1):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def gather(table, slots, columns, shift, out):  # type: ignore[no-untyped-def]
+def gather(table, slots, columns, shift, out):
     """``out = table[slots][:, columns] + shift``, in the precision of `out`."""
     for r in range(len(slots)):
         row, line = table[slots[r]], out[r]

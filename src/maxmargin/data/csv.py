@@ -18,14 +18,14 @@ from maxmargin.data.table import DataError, Table, Wanted, as_labels, brief, fir
 
 _CANNOT = re.compile(r"could not convert string '(.*)' to float64 at row (\d+), column (\d+)", re.DOTALL)
 _SHORT = re.compile(r"at row (\d+) with (\d+) columns")
-# Bytes that a column takes at most while a file is read, and a character of the longest line.
+# Memory in bytes while a file is read: at most per column, and per character of the longest line.
 _COLUMN, _CHARACTER = 400, 16
 # Values that are written at a time.
 _PART = 1 << 20
 
 
 def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
-    """Parse the text; every cell but those of the target must be a number."""
+    """Parse the text; all cells except those of the target must be numbers."""
     _check_encoding(contents, where)
     longest = max(map(len, io.BytesIO(contents)), default=0)
     limit.check(longest * _CHARACTER, "the longest line", where)
@@ -38,9 +38,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     names = [c.strip() for c in cells] if named else [str(k) for k in range(len(cells))]
     twice = first_repeated(names)
     if twice is not None:
-        raise DataError(
-            f"{where}: two columns are called {brief(twice)}; give every column a name of its own."
-        )
+        raise DataError(f"{where}: two columns are named {brief(twice)}; column names must be unique.")
     places, target, guessed = wanted.split(names, where)
     n_rows = contents.count(b"\n") + contents.count(b"\r") - contents.count(b"\r\n") + 1
     limit.check(n_rows * len(places) * 8, "the table", where)
@@ -51,7 +49,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
         "skiprows": at + int(named),
         "ndmin": 2,
     }
-    if named and all(line == "\n" for _, line in lines):  # names and nothing else
+    if named and all(line == "\n" for _, line in lines):  # only names
         return Table(np.empty((0, len(places))), None, names)
     X = _numbers(contents, places, names, where, options)
     y = None
@@ -76,7 +74,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
 
 
 def write(table: Table, out: BinaryIO) -> None:
-    """With names in the first line; the target comes last."""
+    """Write the names in the first line, and the target in the last column."""
     n, d = table.X.shape
     Limit().check(d * _COLUMN, f"the names of {d:,} columns", "CSV")
     names = list(table.names or (f"x{k}" for k in range(d)))
@@ -97,8 +95,8 @@ def write(table: Table, out: BinaryIO) -> None:
 def _are_names(cells: list[str]) -> bool:
     """Whether the first line names the columns.
 
-    Numbers beside one label, at the beginning or at the end, are data without names; whole numbers in order
-    (as pandas names columns without a name) are names.
+    Numbers and one label, in the first or the last cell, are data without names; consecutive integers (the
+    default column names of pandas) are names.
     """
     numbers = [cell.strip() for cell in cells if _is_number(cell)]
     text = [k for k, cell in enumerate(cells) if cell.strip() and not _is_number(cell)]
@@ -109,7 +107,7 @@ def _are_names(cells: list[str]) -> bool:
 
 
 def _lines(contents: bytes) -> Iterator[str]:
-    """The lines of the text, each with one line end of the same kind; nothing is copied as a whole."""
+    """The lines of the text with uniform line ends, without a copy of the whole text."""
     return io.TextIOWrapper(io.BytesIO(contents), encoding="utf-8", newline=None)
 
 
@@ -123,7 +121,7 @@ def _check_encoding(contents: bytes, where: str) -> None:
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{where} is neither text in UTF-8 nor Parquet or NPZ (byte {start - pending + error.start} "
-                "is not of a text)."
+                "is not valid UTF-8)."
             ) from error
 
 
@@ -152,14 +150,14 @@ def _numbers(
         found = _CANNOT.search(str(error))
         if found is None:
             raise DataError(f"{where} cannot be read as CSV: {str(error).rstrip('.')}.") from error
-        cell, row, column = found[1], int(found[2]) + 1, int(found[3]) - 1  # NumPy counts so
+        cell, row, column = found[1], int(found[2]) + 1, int(found[3]) - 1  # as NumPy counts
         name = names[column] if column < len(names) else str(column)
         if not cell.strip():
             what = f"row {row}, column {brief(name)} is empty: fill in missing values or leave the column out"
         else:
             what = (
-                f"row {row}, column {brief(name)} holds {brief(cell)}, not a number: encode text as numbers "
-                "or leave the column out"
+                f"row {row}, column {brief(name)} contains {brief(cell)}, not a number: encode text as "
+                "numbers or leave the column out"
             )
         raise DataError(f"{where}: {what} (--drop {brief(name)[1:-1]}).") from error
 
@@ -175,7 +173,7 @@ def _load(contents: bytes, places: list[int], dtype: Any, where: str, options: d
         if short is None:
             raise
         raise DataError(
-            f"{where}: row {short[1]} has {short[2]} cells only; every row needs as many as the first."
+            f"{where}: row {short[1]} has only {short[2]} cells; all rows must have as many as the first."
         ) from error
 
 

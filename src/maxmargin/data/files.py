@@ -1,4 +1,4 @@
-"""Reading and writing: which format it is, and one function per format."""
+"""Reading and writing files: the format is detected, and each format has its own functions."""
 
 from __future__ import annotations
 
@@ -61,26 +61,26 @@ def read(
     drop: Sequence[str] = (),
     memory: float | None = None,
 ) -> Table:
-    """Read a data file; compressed ones (gzip, bzip2, xz) too.
+    """Read a data file, which may be compressed (gzip, bzip2, xz).
 
     Parameters
     ----------
     source : path, "-" or binary file
         "-" is the standard input.
     format : {"svmlight", "csv", "parquet", "npz"}, optional
-        By default the contents tell.
+        By default it is detected from the contents.
     target : str or int, optional
         Name or number of the target column (of CSV and Parquet files). By default a column called target,
         label, class or y, otherwise the last; "" for none.
     features : sequence of str, optional
         The features, in this order; by default all other columns.
     width : int, optional
-        The number of features that are expected: with just as many columns there is no target.
+        The expected number of features: if there are exactly as many columns, there is no target.
     drop : sequence of str
         Columns to leave out.
     memory : float, optional
-        Megabytes that the unpacked file may take, and that the table may take; reading takes about three
-        times as much. By default the environment variable MAXMARGIN_DATA_MEMORY, otherwise a quarter of the
+        Largest size in megabytes of the unpacked file and of the table; reading needs about three times as
+        much. By default the environment variable MAXMARGIN_DATA_MEMORY, otherwise a quarter of the
         memory of the machine.
 
     Returns
@@ -91,7 +91,7 @@ def read(
     Raises
     ------
     DataError
-        If the file is missing, damaged, too large or does not hold what was asked for.
+        If the file is missing, damaged or too large, or a requested column is missing.
     """
     if format is not None and format not in FORMATS:
         raise DataError(f"Unknown format {format!r}: use one of {', '.join(FORMATS)}.")
@@ -106,14 +106,14 @@ def read(
             contents = _text(contents, where)
         table = _READ[kind](contents, where, Wanted(target, features, width, tuple(drop)), limit)
     except MemoryError as error:
-        raise DataError(f"{where} does not fit into the memory.") from error
+        raise DataError(f"{where} does not fit into memory.") from error
     if not table.X.shape[0]:
         raise DataError(f"{where} has no rows of data.")
     return table
 
 
 def write(table: Table, file: str | os.PathLike[str], *, format: str | None = None) -> None:
-    """Write a table to a file; its suffix tells the format unless it is named.
+    """Write a table to a file, in the format given or that of the suffix.
 
     Parameters
     ----------
@@ -122,13 +122,11 @@ def write(table: Table, file: str | os.PathLike[str], *, format: str | None = No
     file : path or "-"
         "-" is the standard output.
     format : {"svmlight", "csv", "parquet", "npz"}, optional
-        What to write.
+        The format; by default that of the suffix.
     """
     kind = format or _SUFFIXES.get(Path(file).suffix.lower())
     if kind not in FORMATS:
-        raise DataError(
-            f"{os.fspath(file)}: the suffix does not tell the format; name one of {', '.join(FORMATS)}."
-        )
+        raise DataError(f"{os.fspath(file)}: unknown suffix; choose one of the formats {', '.join(FORMATS)}.")
     if os.fspath(file) == "-":
         _WRITE[kind](table, sys.stdout.buffer)
         return
@@ -140,13 +138,13 @@ def write(table: Table, file: str | os.PathLike[str], *, format: str | None = No
 
 
 def sniff(contents: bytes) -> str:
-    """The format that the contents look like."""
+    """Detect the format of the contents."""
     if contents.startswith(b"PAR1"):
         return "parquet"
     if contents.startswith(b"PK"):
         return "npz"
     start = contents[:20_000].removeprefix(codecs.BOM_UTF8)
-    if len(contents) > 20_000:  # what was cut off in the middle says nothing
+    if len(contents) > 20_000:  # the last word may be incomplete
         start = start.rsplit(None, 1)[0]
     lines = start.splitlines()[:50]
     lines = [line for line in lines if line.strip() and not line.lstrip().startswith(b"#")]
@@ -154,7 +152,7 @@ def sniff(contents: bytes) -> str:
 
 
 def _name(source: str | os.PathLike[str] | BinaryIO) -> str:
-    """What to call the source in messages."""
+    """The name of the source in messages."""
     if hasattr(source, "read"):
         return str(getattr(source, "name", "the data"))
     return "standard input" if os.fspath(source) == "-" else os.fspath(source)
@@ -178,7 +176,7 @@ def _contents(source: str | os.PathLike[str] | BinaryIO, where: str, limit: Limi
 
 
 def _unpacked(contents: bytes, where: str, limit: Limit) -> bytes:
-    """The contents of a compressed file; others as they are."""
+    """The contents, decompressed if necessary."""
     for magic, name, opened in _COMPRESSED:
         if contents.startswith(magic):
             try:
@@ -192,7 +190,7 @@ def _unpacked(contents: bytes, where: str, limit: Limit) -> bytes:
 
 
 def _limited(stream: Any, where: str, limit: Limit) -> bytes:
-    """What a stream holds, read as far as it may go."""
+    """The contents of a stream, up to the limit."""
     contents = read_up_to(stream, limit.bytes + 1, bytearray())
     if len(contents) > limit.bytes:
         limit.refuse("its contents are larger", where)
@@ -200,7 +198,7 @@ def _limited(stream: Any, where: str, limit: Limit) -> bytes:
 
 
 def _text(contents: bytes, where: str) -> bytes:
-    """Text in UTF-8 without the mark that some programs put before it."""
+    """Text in UTF-8 without a byte order mark."""
     if contents.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{where} is text in UTF-16 or UTF-32: save it as UTF-8.")
     if contents.startswith(b"\x93NUMPY"):

@@ -1,8 +1,8 @@
-"""How much memory a data file may take.
+"""Limits of the memory for a data file.
 
-A file of some kilobytes can unpack to gigabytes, or declare an array of any shape. So what a file unpacks to,
-and the table that is made of it, are measured before memory is taken for them, and each may have a share of
-the memory of the machine. Reading takes at most about three times as much in all.
+A file of some kilobytes can unpack to gigabytes, or declare an array of any shape. Therefore the sizes of the
+unpacked file and of the table are determined before memory is allocated, and each is limited to a share of
+the memory of the computer. Reading needs at most about three times as much in total.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import NoReturn
 
 from maxmargin.data.table import DataError
 
-# The environment's say, in megabytes.
+# The environment variable with the limit in megabytes.
 VARIABLE = "MAXMARGIN_DATA_MEMORY"
-# Of the memory of the machine, where nobody says how much.
+# Share of the memory of the computer if no limit is given.
 _SHARE = 0.25
-# Where the size of the memory cannot be found out.
+# Size of the memory if it cannot be determined.
 _UNKNOWN = 4 << 30
 
 
 class Limit:
-    """The number of bytes that one thing may take.
+    """The largest number of bytes for one object.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Limit:
     >>> from maxmargin.data.limits import Limit
     >>> Limit(1).check(2_500_000, "the array X", "some.npz")
     Traceback (most recent call last):
-    maxmargin.data.table.DataError: some.npz: the array X would take 2.5 MB, more than the 1 MB ...
+    maxmargin.data.table.DataError: some.npz: the array X would take 2.5 MB, more than the limit of 1 MB ...
     """
 
     def __init__(self, megabytes: float | None = None) -> None:
@@ -44,7 +44,7 @@ class Limit:
                 megabytes = float(os.environ[VARIABLE])
             except ValueError as error:
                 raise DataError(
-                    f"The environment variable {VARIABLE} must be a number of megabytes, it is "
+                    f"The environment variable {VARIABLE} must be a number of megabytes, got "
                     f"{os.environ[VARIABLE]!r}."
                 ) from error
         if megabytes is not None and not 0 < megabytes < 1e12:
@@ -52,20 +52,20 @@ class Limit:
         self.bytes = int(_SHARE * available() if megabytes is None else megabytes * 1e6)
 
     def check(self, size: int, what: str, where: str) -> None:
-        """Refuse something of this size."""
+        """Raise an error if the size exceeds the limit."""
         if size > self.bytes:
             self.refuse(f"{what} would take {_shown(size)}", where)
 
     def refuse(self, what: str, where: str) -> NoReturn:
-        """Raise the error of something that is too large."""
+        """Raise the error for an object that is too large."""
         raise DataError(
-            f"{where}: {what}, more than the {_shown(self.bytes)} that data may take: if the file is as "
-            f"large as it should be, set the environment variable {VARIABLE} to more megabytes."
+            f"{where}: {what}, more than the limit of {_shown(self.bytes)} for data: if the file is not "
+            f"damaged, set the environment variable {VARIABLE} to a larger number of megabytes."
         )
 
 
 def available() -> int:
-    """Bytes of memory that this process could have: the machine's, its container's or its own limit."""
+    """Bytes of memory for this process: those of the computer, or the limit of the container or process."""
     found = []
     try:
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

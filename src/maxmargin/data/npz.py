@@ -1,4 +1,4 @@
-"""NumPy's archives: X and y; a sparse X as scipy.sparse writes it or as its parts."""
+"""NumPy archives with X and y; a sparse X in the format of scipy.sparse or as its parts."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from maxmargin.data.table import DataError, Table, Wanted, brief, first_repeated
 
 _X, _Y = ("X", "X_train", "data", "x"), ("y", "y_train", "target", "labels")
 _PARTS = ("data", "indices", "indptr", "shape")
-# What the standard library and NumPy raise on archives and headers that are damaged.
+# Errors of the standard library and NumPy for damaged archives and headers.
 _DAMAGED = (
     OSError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, SyntaxError, RecursionError,
     NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError,
 )  # fmt: skip
-# Bytes that the archive's list takes for each of its arrays.
+# Bytes per array in the list of arrays of an archive.
 _ENTRY = 1000
 
 
 def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
-    """Never unpickles anything."""
+    """Read X, y and names; nothing is unpickled."""
     arrays = _Archive(contents, where, limit)
     X = _matrix(arrays, where)
     key = wanted.target if wanted.target not in (None, "") else next((k for k in _Y if k in arrays), None)
     if key is not None and key not in arrays:
         raise DataError(
-            f"{where}: there is no array {brief(str(key))} for the target; there are {arrays.listed()}."
+            f"{where}: there is no array {brief(str(key))} for the target; the arrays are {arrays.listed()}."
         )
     y = (
         None
@@ -52,7 +52,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
 
 
 def write(table: Table, out: BinaryIO) -> None:
-    """X, y and names; a sparse X as X_data, X_indices, X_indptr, X_shape."""
+    """Write X, y and names; a sparse X as X_data, X_indices, X_indptr, X_shape."""
     arrays: dict[str, Any] = {}
     if sp.issparse(table.X):
         X = sp.csr_array(table.X)
@@ -67,7 +67,7 @@ def write(table: Table, out: BinaryIO) -> None:
 
 
 class _Archive:
-    """The arrays of a file, of which only those that are asked for are read, within a limit for all."""
+    """The arrays of a file, read on request, with a limit for all of them together."""
 
     def __init__(self, contents: bytes, where: str, limit: Limit) -> None:
         self.where, self.limit, self.used = where, limit, 0
@@ -79,7 +79,7 @@ class _Archive:
             self._refuse(error)
         twice = first_repeated(names)
         if twice is not None:
-            raise DataError(f"{where}: the archive has two arrays {brief(twice)}: write it again.")
+            raise DataError(f"{where}: the archive contains two arrays {brief(twice)}: save it again.")
         self.members = {name.removesuffix(".npy"): name for name in names}
 
     def __contains__(self, name: object) -> bool:
@@ -90,17 +90,19 @@ class _Archive:
         return quoted(list(self.members)) or "none"
 
     def get(self, name: str, kinds: str, what: str) -> Any:
-        """An array, whose type must be of one of the `kinds` of NumPy."""
+        """Read an array; its type must be one of the `kinds` of NumPy."""
         info = self.zip.getinfo(self.members[name])
         if info.flag_bits & 1:
-            raise DataError(f"{self.where}: the array {brief(name)} is encrypted: write the archive without.")
+            raise DataError(
+                f"{self.where}: the array {brief(name)} is encrypted: save the archive without encryption."
+            )
         try:
             with self.zip.open(info) as stream:
                 shape, fortran, dtype = self._header(stream)
                 if dtype.kind not in kinds or dtype.hasobject or dtype.shape:
                     raise DataError(
-                        f"{self.where}: the array {brief(name)} is of the type {brief(str(dtype))[1:-1]}; "
-                        f"plain arrays of {what} are needed."
+                        f"{self.where}: the array {brief(name)} has type {brief(str(dtype))[1:-1]}; it must "
+                        f"be a plain array of {what}."
                     )
                 size = math.prod(shape) * dtype.itemsize
                 # Numbers become float64.
@@ -108,7 +110,7 @@ class _Archive:
                 self.limit.check(self.used, f"the array {brief(name)} of shape {shape}", self.where)
                 data = read_up_to(stream, size, bytearray())
             if len(data) < size:
-                raise DataError(f"{self.where} is damaged: the array {brief(name)} ends too early.")
+                raise DataError(f"{self.where} is damaged: the array {brief(name)} is truncated.")
             array = np.frombuffer(data, dtype, count=math.prod(shape)) if size else np.empty(shape, dtype)
             return array.reshape(shape, order="F" if fortran else "C")
         except DataError:
@@ -136,10 +138,10 @@ def _matrix(arrays: _Archive, where: str) -> Any:
         return _sparse(arrays, prefix, where)
     key = next((k for k in _X if k in arrays), None)
     if key is None:
-        raise DataError(f"{where}: there is no array 'X'; there are {arrays.listed()}.")
+        raise DataError(f"{where}: there is no array 'X'; the arrays are {arrays.listed()}.")
     X = arrays.get(key, "iufb", "numbers")
     if X.ndim != 2:
-        raise DataError(f"{where}: {key} must have two dimensions, rows and features; it has {X.ndim}.")
+        raise DataError(f"{where}: {key} must have two dimensions, rows and features, got {X.ndim}.")
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
@@ -148,7 +150,7 @@ def _sparse(arrays: _Archive, prefix: str, where: str) -> Any:
     if not prefix and "format" in arrays:  # of scipy.sparse.save_npz
         layout = np.ravel(arrays.get("format", "SU", "text")).astype("S")[:1].tobytes()
         if layout not in (b"csr", b"csc"):
-            raise DataError(f"{where}: a sparse matrix must be stored as csr or csc, it is {layout!r}.")
+            raise DataError(f"{where}: a sparse matrix must be stored as csr or csc, got {layout!r}.")
     data = arrays.get(prefix + "data", "iufb", "numbers").astype(np.float64)
     rest = [arrays.get(prefix + part, "iu", "whole numbers") for part in _PARTS[1:]]
     try:

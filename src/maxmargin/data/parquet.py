@@ -1,4 +1,4 @@
-"""Parquet, through pyarrow where it is installed."""
+"""Parquet, with pyarrow if it is installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from maxmargin.data.limits import Limit
 from maxmargin.data.table import DataError, Table, Wanted, as_labels, brief, first_repeated
 
-# Bytes that a column takes in the file's schema.
+# Bytes per column in the schema of a file.
 _COLUMN = 1000
 
 
@@ -27,7 +27,7 @@ def _pyarrow() -> Any:
 
 
 def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
-    """All features must be numbers without missing values."""
+    """Read a table; all features must be numbers without missing values."""
     pa = _pyarrow()
     damaged = (pa.ArrowException, OSError, ValueError, TypeError, LookupError)
     try:
@@ -36,12 +36,13 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     except damaged as error:
         _refuse(error, where)
     names = [name for name in map(str, schema.names) if not name.startswith("__index_level_")]
-    if first_repeated(names) is not None:
-        raise DataError(f"{where}: two columns are called {brief(first_repeated(names) or '')}.")
+    twice = first_repeated(names)
+    if twice is not None:
+        raise DataError(f"{where}: two columns are named {brief(twice)}; column names must be unique.")
     places, target, guessed = wanted.split(names, where)
     for place in places:
         _check_number(pa, schema.field(names[place]).type, names[place], where)
-    # A text that is repeated takes little room in the file: only indices are expanded, see `_labels`.
+    # Repeated text takes little space in the file: only indices are expanded, see `_labels`.
     limit.check(n * 8 * (len(places) + 2), "the table", where)
     chosen = [names[place] for place in places] + ([] if target is None else [names[target]])
     texts = [] if target is None else [names[target]]
@@ -57,7 +58,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
 
 
 def write(table: Table, out: BinaryIO) -> None:
-    """One column per feature; the target comes last."""
+    """Write one column per feature, and the target last."""
     pa = _pyarrow()
     limit = Limit()
     limit.check(8 * table.X.shape[0] * table.X.shape[1], "the table without its sparsity", "Parquet")
@@ -78,7 +79,7 @@ def _is_number(pa: Any, kind: Any) -> bool:
 def _check_number(pa: Any, kind: Any, name: str, where: str) -> None:
     if not _is_number(pa, kind):
         raise DataError(
-            f"{where}: column {brief(name)} is of the type {brief(str(kind))[1:-1]}, not a number: encode it "
+            f"{where}: column {brief(name)} has type {brief(str(kind))[1:-1]}, not a numeric type: encode it "
             f"as numbers or leave it out (--drop {brief(name)[1:-1]})."
         )
 

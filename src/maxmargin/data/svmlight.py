@@ -1,4 +1,4 @@
-"""LIBSVM's and SVMlight's text: a label, then index:value for what is not zero."""
+"""The text format of LIBSVM and SVMlight: a label, then index:value for each non-zero value."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from maxmargin.data.limits import Limit
 from maxmargin.data.table import DataError, Table, Wanted, brief
 
-# Share of values that are not zero from which a matrix is better dense.
+# Share of non-zero values from which on a dense matrix is better.
 _DENSE = 1 / 3
-# Bytes that an entry, a row and a character of the longest line take at most while they are read.
+# Memory in bytes while a file is read, at most: per entry, per row, and per character of the longest line.
 _ENTRY, _ROW, _CHARACTER = 16, 24, 32
-# The largest index: what fits an array's shape.
+# The largest index that fits the shape of an array.
 _LARGEST = 2**62
 
 
 def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
-    """Indices start at 1 as LIBSVM has them; a file in which 0 occurs starts there."""
+    """Read a table; indices start at 1 as in LIBSVM, or at 0 if 0 occurs."""
     if wanted.target not in (None, "") or wanted.drop:
         raise DataError(f"{where}: a file in SVMlight format has no named columns; the label comes first.")
     longest = max(map(len, io.BytesIO(contents)), default=0)
@@ -45,15 +45,15 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
 
 
 def write(table: Table, out: BinaryIO) -> None:
-    """Labels must be numbers."""
+    """Write a table, whose labels must be numbers."""
     y = np.zeros(table.X.shape[0]) if table.y is None else table.y
     if not np.issubdtype(y.dtype, np.number):
-        raise DataError("SVMlight's format holds numbers only: encode the labels, or write CSV or NPZ.")
+        raise DataError("The SVMlight format stores only numbers: encode the labels, or write CSV or NPZ.")
     dump_svmlight_file(sp.csr_matrix(table.X), y, out, zero_based=False)
 
 
 def _reason(contents: bytes, error: BaseException) -> Any:
-    """The first line that is not right."""
+    """Describe the first line with an error."""
     for number, line in enumerate(io.BytesIO(contents), 1):
         parts = line.split(b"#", 1)[0].split()
         last = -1

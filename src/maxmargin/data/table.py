@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# A column of one of these names is the target unless another is named.
+# A column with one of these names is the target unless another is given.
 TARGETS = ("target", "label", "class", "y")
-# Characters of a text that a message shows, and names among which a similar one is looked for.
+# Characters of a text that a message shows, and names that are searched for a similar one.
 _LONGEST, _MOST_NEAR = 60, 1000
 
 
 class DataError(ValueError):
-    """Something is wrong with a data file; the message says what, where, and what to do."""
+    """An error in a data file; the message says where it is and how to correct it."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Samples, and what a file said of them.
+    """Samples with their names and targets.
 
     Attributes
     ----------
@@ -31,11 +31,11 @@ class Table:
     y : ndarray of shape (n_samples,) or None
         The target, if there is one: integers, numbers or text.
     names : list of str or None
-        Names of the features, where the file has some.
+        Names of the features, if the file has names.
     target : str or None
         Name of the target.
     guessed : bool
-        Whether the target was chosen by its name or place, because nobody named it.
+        Whether the target was chosen by its name or position, because none was given.
     """
 
     X: Any
@@ -47,10 +47,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which columns are asked for.
+    """The columns that are requested.
 
-    `target`: a name, a number, None for a guess or "" for none. `features`: the names of the features, where
-    they are known; `width`: their number, where it is; `drop`: columns to leave out.
+    `target`: a name, a number, None for a guess or "" for none. `features`: the names of the features, if
+    known; `width`: their number, if known; `drop`: columns to leave out.
     """
 
     target: str | int | None = None
@@ -59,13 +59,13 @@ class Wanted:
     drop: Sequence[str] = ()
 
     def split(self, names: list[str], where: str) -> tuple[list[int], int | None, bool]:
-        """Places of the features and of the target among the columns `names`; whether it was guessed."""
+        """Positions of the features and of the target in `names`, and whether the target was guessed."""
         left_out = {find(name, names, where, "column to drop") for name in self.drop}
         if self.target not in (None, ""):
             target: int | None = find(self.target, names, where, "target column")
             if target in left_out:
                 raise DataError(
-                    f"{where}: the target column {brief(names[target or 0])} is also to be dropped."
+                    f"{where}: the target column {brief(names[target or 0])} is among the columns to drop."
                 )
             guessed = False
         else:
@@ -77,17 +77,17 @@ class Wanted:
             missing = [name for name in self.features if name not in place]
             if missing:
                 raise DataError(
-                    f"{where}: no column {quoted(missing)}, which the model was trained with; there are "
-                    f"{quoted(names)}."
+                    f"{where}: there is no column {quoted(missing)}, which the model was trained with; the "
+                    f"columns are {quoted(names)}."
                 )
             return [place[name] for name in self.features], target, guessed
         places = [k for k in range(len(names)) if k != target and k not in left_out]
         if not places:
-            raise DataError(f"{where}: no column is left for the features; there are {quoted(names)}.")
+            raise DataError(f"{where}: no column is left for the features; the columns are {quoted(names)}.")
         return places, target, guessed
 
     def _guess(self, names: list[str], rest: list[int]) -> int | None:
-        if self.features is not None:  # what a model does not need may be the target, if it is one column
+        if self.features is not None:  # the only column that is not a feature may be the target
             known = set(self.features)
             rest = [k for k in rest if names[k] not in known]
             return rest[0] if len(rest) == 1 else None
@@ -98,7 +98,7 @@ class Wanted:
 
 
 def find(column: str | int | None, names: list[str], where: str, what: str) -> int:
-    """The place of a column given by its name or its number."""
+    """The position of a column given by its name or its number."""
     text = str(column)
     if text in names:
         return names.index(text)
@@ -110,13 +110,13 @@ def find(column: str | int | None, names: list[str], where: str, what: str) -> i
 
 
 def quoted(names: Sequence[str], most: int = 12) -> str:
-    """Names for a message, not too many of them."""
+    """Names for a message, at most `most` of them."""
     shown = ", ".join(map(brief, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def brief(text: str) -> str:
-    """A text in quotes for a message, not too much of it."""
+    """A text in quotes for a message, shortened if necessary."""
     return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
 
 
@@ -131,7 +131,7 @@ def first_repeated(names: Sequence[str]) -> str | None:
 
 
 def as_labels(text: NDArray[Any]) -> NDArray[Any]:
-    """Text as integers or numbers, where all of it can be read so."""
+    """Convert text to integers or numbers if all of it can be converted."""
     for dtype in (np.int64, np.float64):
         try:
             return text.astype(dtype)

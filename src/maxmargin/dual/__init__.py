@@ -1,4 +1,4 @@
-"""Step 3, from rows and targets to one problem: the dual that every machine here solves, and its certificate.
+"""Step 3, from rows and targets to one problem: the dual that all estimators solve, and its certificate.
 
 >>> from maxmargin import dual
 >>> dual.c_svc([-1, 1], C=1.0).name

@@ -1,4 +1,4 @@
-"""Checks and defaults that the constructors share."""
+"""Checks and defaults shared by the constructors."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def signs_of(y: ArrayLike) -> Floats:
 def upper(mu: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
     mu = np.array(np.broadcast_to(np.asarray(mu, dtype=np.float64), shape))
     if not (mu > 0).all() or np.isinf(mu).any():
-        raise ValueError(
-            f"{name} must be positive and finite; the nearest points of whole hulls have no bound."
-        )
+        raise ValueError(f"{name} must be positive and finite.")
     return mu
 
 

@@ -16,7 +16,7 @@ VIOLATION, OBJECTIVE, OFFSET, GAP, NOISE, RIGHT, NEAR_BOUND = range(7)
 
 
 @compiled()
-def gap_for(u, g, lo, hi, ridge, total, at, noise):  # type: ignore[no-untyped-def]
+def gap_for(u, g, lo, hi, ridge, total, at, noise):
     """`Dual.gap` of one group for the multiplier `at`: every multiplier gives a bound."""
     gap, residual = 0.0, total
     for i in range(len(u)):
@@ -36,7 +36,7 @@ def gap_for(u, g, lo, hi, ridge, total, at, noise):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def certify(u, g, lo, hi, p, ridge, total, noise, report):  # type: ignore[no-untyped-def]
+def certify(u, g, lo, hi, p, ridge, total, noise, report):
     """Report the certificate of u, and whether its sum and its box are right."""
     low, high = extremes_of(u, g, lo, hi)
     mean, value, free = 0.0, 0.0, 0

@@ -1,4 +1,4 @@
-"""The gradients that decide about optimality."""
+"""The extreme gradients, which determine the violation of the optimality conditions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from maxmargin._compiled.jit import compiled
 
 
 @compiled()
-def extremes_of(u, g, lo, hi):  # type: ignore[no-untyped-def]
-    """The least gradient that may rise and the largest that may fall."""
+def extremes_of(u, g, lo, hi):
+    """The least gradient of a variable that may rise, and the largest of one that may fall."""
     low, high = np.inf, -np.inf
     for t in range(len(u)):
         if u[t] < hi[t]:
@@ -20,7 +20,7 @@ def extremes_of(u, g, lo, hi):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def extremes(u, g, lo, hi, group, least, most):  # type: ignore[no-untyped-def]
+def extremes(u, g, lo, hi, group, least, most):
     """The same per group, in one pass."""
     least[:] = np.inf
     most[:] = -np.inf

@@ -1,7 +1,7 @@
 """Arithmetic on one group of variables: a box and one sum.
 
-Feasible points for the start and for warm starts, and the one-dimensional problems whose maxima make up
-the duality gap (see `maxmargin.dual`).
+Feasible points for cold and warm starts, and the one-dimensional problems whose maxima add up to the duality
+gap (see `maxmargin.dual`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from maxmargin._types import Floats
 
 
 def fill_evenly(u: Floats, hi: Floats, total: float) -> Floats:
-    """Raise variables spread evenly over the group to their bound until they add up to `total`."""
+    """Raise evenly spaced variables of the group to their bounds until all add up to `total`."""
     missing = total - float(u.sum())
     if missing <= 0:
         return u
@@ -28,7 +28,7 @@ def fill_evenly(u: Floats, hi: Floats, total: float) -> Floats:
 
 
 def shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
-    """Move `u` inside its box until it adds up to `total`, touching zeros last."""
+    """Change `u` within its box until it adds up to `total`; zeros are changed last."""
     u = u.copy()
     for stage in range(4):
         missing = total - float(u.sum())
@@ -37,7 +37,7 @@ def shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
         room = hi - u if missing > 0 else u - lo
         if stage == 0:  # towards zero
             room = np.minimum(room, np.where(np.sign(u) == -np.sign(missing), np.abs(u), 0.0))
-        elif stage == 1:  # what is not zero
+        elif stage == 1:  # variables other than zero
             room = np.where(u != 0, room, 0.0)
         finite = np.isfinite(room)
         if not finite.all():
@@ -63,12 +63,12 @@ def quantile(c: Floats, lo: Floats, hi: Floats, total: float) -> float:
 def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) -> float | None:
     """The b that minimises sum_i max_v [(c_i - b) v - r_i v^2/2] + b total over lo <= v <= hi.
 
-    Returns None where every b gives infinity. At the minimum the maximising v add up to `total`;
+    Returns None if the sum is infinite for every b. At the minimum the maximising v add up to `total`;
     their sum falls as b grows, so b is a weighted quantile (ridge 0) or the root of a monotone
     function.
     """
     flat = ridge == 0
-    # Where nothing but the sum bounds v, b must keep c - b from pointing to infinity.
+    # Where only the sum bounds v, the maximum is infinite unless c - b has the right sign.
     floor = float(np.max(c[flat & np.isposinf(hi)], initial=-np.inf))
     ceiling = float(np.min(c[flat & np.isneginf(lo)], initial=np.inf))
     if floor > ceiling:
@@ -81,7 +81,7 @@ def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: flo
         def best(b: float) -> Floats:
             t = c - b
             v = np.where(flat, np.where(t > 0, hi, lo), t / ridge)
-            # On the edge of an unbounded variable any v is a maximum, 0 among them.
+            # For an unbounded variable with c = b any v is a maximum, for example 0.
             return np.where(flat & (t == 0), np.clip(0.0, lo, hi), np.clip(v, lo, hi))
 
         spread = float(np.max(np.abs(c), initial=1.0))

@@ -1,4 +1,4 @@
-"""What the duals of regression are made of: twin variables, and the certificate of a hard tube."""
+"""Parts of the duals of regression: paired variables, and the certificate of a hard tube."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from maxmargin._types import Floats
 
 
-def twin_parts(
+def paired_parts(
     y: ArrayLike, epsilon: float, bounds: ArrayLike, rows: ArrayLike | None = None
 ) -> dict[str, Any]:
-    """Linear term, box and rows of [alpha, -alpha*]: targets less and plus epsilon, over the same rows."""
+    """Linear term, box and rows of [alpha, -alpha*]: targets minus and plus epsilon, over the same rows."""
     y = np.asarray(y, dtype=np.float64)
     if y.ndim != 1 or not np.isfinite(y).all():
         raise ValueError("y must be one-dimensional, with finite values.")
@@ -34,10 +34,10 @@ def twin_parts(
 
 
 def tube_gap(u: Floats, g: Floats, p: Floats, noise: Floats) -> float:
-    r"""Primal minus dual value of the machine whose hard tube is widened until it holds all residuals.
+    r"""Primal minus dual value of the problem whose hard tube is widened until it contains all residuals.
 
-    With :math:`\varepsilon'` half the range of the residuals and the b in its middle w is feasible, and the
-    gap is :math:`\|w\|^2 - \sum_i y_i u_i + \varepsilon'\sum_i |u_i|`.
+    With :math:`\varepsilon'`, half the range of the residuals, and b in its middle w is feasible, and the gap
+    is :math:`\|w\|^2 - \sum_i y_i u_i + \varepsilon'\sum_i |u_i|`.
     """
     n = len(p) // 2
     residual = -g[:n] + 0.5 * (p[n:] - p[:n])  # y - K beta: g = K beta - y + epsilon

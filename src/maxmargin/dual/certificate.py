@@ -15,7 +15,7 @@ _EPS = 2.0**-52
 
 
 class Certificate(Description):
-    """What a point and its gradient say about optimality."""
+    """Optimality of a point, from its gradient."""
 
     def extremes(self, u: Floats, g: Floats) -> tuple[Floats, Floats]:
         """Per group, the least gradient that may rise and the largest that may fall.
@@ -31,7 +31,7 @@ class Certificate(Description):
     def violation(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
         """The largest KKT violation, in LIBSVM's scaling.
 
-        `noise` bounds the error of each gradient entry: the violation is the largest that is possible then.
+        `noise` bounds the error of each gradient entry: the result is the largest possible violation.
         """
         least, most = self.extremes(u, g)
         if np.any(noise):
@@ -40,7 +40,7 @@ class Certificate(Description):
         return worst * self.tolerance_scale(u, g) if worst > 0 else 0.0
 
     def tolerance_scale(self, u: Floats, g: Floats) -> float:
-        """What a difference of gradients is multiplied by to be in LIBSVM's scaling."""
+        """Factor that converts a difference of gradients to the scaling of LIBSVM."""
         if not self.self_scaled:
             return self.scale
         square = self.square(u, g)
@@ -53,15 +53,15 @@ class Certificate(Description):
 
     def objective(self, u: Floats, g: Floats) -> float:
         """f(u)."""
-        with np.errstate(over="ignore", invalid="ignore"):  # without a minimum u may grow beyond all bounds
+        with np.errstate(over="ignore", invalid="ignore"):  # without a minimum u may grow without bound
             return 0.5 * float(u @ (g - self.p))
 
     def offset(self, u: Floats, g: Floats) -> Floats:
         """Per group, the value that the gradient takes on the free variables.
 
-        The decision function of a machine with one group is ``K u - offset``. Without free variables: the
-        middle of the interval that the KKT conditions leave, or its end if it has one only. This is the one
-        rule of all engines; u is `snap`-ped to its bounds before.
+        The decision function of a problem with one group is ``K u - offset``. Without free variables the
+        offset is the middle of the interval that the KKT conditions allow, or its end if it has only one. All
+        engines use this rule, after `snap`.
         """
         free = (u > self.lo) & (u < self.hi)
         least, most = self.extremes(u, g)
@@ -75,11 +75,11 @@ class Certificate(Description):
     def gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
         """An upper bound of f(u) - min f.
 
-        `noise` bounds the error of each gradient entry; the most that it can amount to is added.
+        `noise` bounds the error of each gradient entry; its largest possible effect is added.
 
-        Without slacks w need not be feasible, and min f is not what a finite number bounds. A hard margin is
-        rescaled until all margins are 1. A hard tube is widened until it holds all residuals, with the best
-        b: the bound is that of the machine with this tube, of which w is a feasible point.
+        Without slacks w need not be feasible, and min f may have no finite bound. A hard margin is rescaled
+        until all margins are 1. A hard tube is widened until it contains all residuals, with the best b: the
+        bound is that of the problem with this tube, of which w is a feasible point.
         """
         noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), self.m)
         if not (np.isfinite(g).all() and np.isfinite(noise).all()):
@@ -95,13 +95,13 @@ class Certificate(Description):
                 return self._hard_margin_gap(u, g, noise)
             # Noise, and the rounding of the differences below.
             error = noise[member] + _EPS * (np.abs(c[member]) + np.abs(g[member]) + abs(at))
-            # c - b must not point to infinity whatever the noise: move what nothing bounds.
+            # The gain of unbounded variables must be finite for every noise: shift their c.
             unbounded = (r == 0) * (np.isposinf(hi) * 1.0 - np.isneginf(lo))
             if unbounded.any():
                 at = self._multiplier(c[member] + 1.000001 * error * unbounded, lo, hi, r, s)
                 if at is None:
                     return self._hard_margin_gap(u, g, noise)
-            # What v can gain over u by rising or falling: no terms that cancel, so no digits are lost.
+            # The gain of v over u by rising or falling: without terms that cancel, no digits are lost.
             t = -g[member] - at
             rising, falling = gain(t + error, hi - x, r), gain(error - t, x - lo, r)
             total += float(np.maximum(rising, falling).sum()) + at * (s - fsum(x))
@@ -111,7 +111,7 @@ class Certificate(Description):
         return quantile(c, lo, hi, s) if self.boxed else best_multiplier(c, lo, hi, r, s)
 
     def _open_gap(self, u: Floats, c: Floats, noise: Floats) -> float:
-        """The gap where only the sum bounds v from below: everything at its upper bound but one."""
+        """The gap where only the sum bounds v from below: all but one variable are at their upper bounds."""
         error = noise + 4.0 * _EPS * np.abs(c)
         at = np.full(self.n_groups, np.inf)
         np.minimum.at(at, self.group, c - 1.000001 * error)
@@ -120,7 +120,7 @@ class Certificate(Description):
         return max(float(gains.sum()) + float(at @ (self.sums - self._total(u))), 0.0)
 
     def _hard_margin_gap(self, u: Floats, g: Floats, noise: Floats) -> float:
-        """The gap without slack: w must be rescaled until every margin is at least 1."""
+        """The gap without slacks: w is rescaled until every margin is at least 1."""
         if self.n_groups != 1 or self.ridge.any() or self.sums[0] != 0:
             return float("inf")
         if self.tube:
@@ -137,9 +137,9 @@ class Certificate(Description):
         return max(0.0, primal + self.objective(u, g) + 0.5 * wrong)
 
     def relative_gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
-        """(primal - dual) / (1 + |primal|) of the estimator's problem, for stopping.
+        """(primal - dual) / (1 + |primal|) of the problem of the estimator, for stopping.
 
-        Small for small values too, so that it can be reached; what users read is `relative_to_value`.
+        The 1 makes it attainable for small values too; users are shown `relative_to_value`.
         """
         gap = self.gap(u, g, noise)
         if not np.isfinite(gap):
@@ -158,8 +158,8 @@ class Certificate(Description):
     def infeasible(self, u: Floats, g: Floats, gram: Rows) -> bool:
         r"""Whether there is no hard margin, or no hard tube, to working precision.
 
-        No margin: the hulls touch. No tube: a w that holds all residuals has :math:`\|w\| \ge p^\top u /
-        \|w(u)\|` for every u, and this bound is beyond all measure.
+        No margin: the hulls touch. No tube: a w with all residuals in the tube has :math:`\|w\| \ge p^\top
+        u / \|w(u)\|` for every u, and this bound is extremely large.
         """
         if self.tube and np.isinf(self.hi).all(where=self.lo == 0):
             with np.errstate(over="ignore", invalid="ignore"):
@@ -171,7 +171,7 @@ class Certificate(Description):
 
 
 def widest(least: Floats, most: Floats) -> float:
-    """The largest of most - least; infinite where overflowed gradients leave the difference undefined."""
+    """The largest of most - least; infinite where the difference of overflowed gradients is undefined."""
     with np.errstate(invalid="ignore"):
         differences = most - least
     return float(np.max(np.where(np.isnan(differences), np.inf, differences), initial=-np.inf))
@@ -180,16 +180,17 @@ def widest(least: Floats, most: Floats) -> float:
 def relative_to_value(gap: float, objective: float) -> float:
     """(primal - dual) / max(|primal|, |dual|): the gap as a fraction of the optimal value.
 
-    f(u) is the dual value with its sign changed, so the primal value is gap - f(u). Where both have one sign
-    the value of u is within this fraction of the optimal value, which lies between them. It does not
-    depend on units, nor on multiples of u such as those that make margins 1. 1 or more says nothing.
+    f(u) is the dual value with its sign changed, so the primal value is gap - f(u). If both have the same
+    sign, the value of u is within this fraction of the optimal value, which lies between them. It does not
+    depend on units, nor on multiples of u such as those that make margins 1. A value of 1 or more carries no
+    information.
 
     Examples
     --------
     >>> from maxmargin.dual import relative_to_value
     >>> relative_to_value(0.5, -49.5)  # the optimal value is between 49.5 and 50
     0.01
-    >>> round(relative_to_value(1e-3, -1e-9), 3)  # a gap that is small, but not beside the value
+    >>> round(relative_to_value(1e-3, -1e-9), 3)  # a gap that is small, but not relative to the value
     1.0
     """
     if not np.isfinite(gap):

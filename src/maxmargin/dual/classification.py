@@ -12,7 +12,7 @@ from maxmargin.dual.problem import Dual
 def c_svc(
     y: ArrayLike, C: ArrayLike = 1.0, bounds: ArrayLike | None = None, rows: ArrayLike | None = None
 ) -> Dual:
-    """C-SVC with the hinge loss; u = y alpha. `bounds` (one per sample) take the place of `C`.
+    """C-SVC with the hinge loss; u = y alpha. `bounds` (one per sample) replace `C`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def nearest_points(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None 
 
 
 def minimum_norm(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None = None) -> Dual:
-    """The point of least norm in the hull of y (phi(x), 1): no bias, or rather a penalised one."""
+    """The point of least norm in the hull of y (phi(x), 1), which amounts to a penalised bias."""
     y = signs_of(y)
     return problem(
         "minimum_norm",

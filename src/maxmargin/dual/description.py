@@ -1,4 +1,4 @@
-"""What a dual problem is made of, and what can be read off its parts."""
+"""The parts of a dual problem, and the properties that follow from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin._compiled.lazy import lazy
 from maxmargin._types import Floats, Index
 
-# The largest bound that leaves room for sums and products within the range of float64.
+# Largest bound whose sums and products stay within the range of float64.
 _LARGEST_BOUND = 1e150
 
 
@@ -21,13 +21,13 @@ class Description:
     Parameters
     ----------
     name : str
-        The constructor that made it.
+        Name of the constructor.
     p, lo, hi, ridge : ndarray of shape (m,)
         Linear term, box and the diagonal that squared slacks add.
     group : ndarray of int of shape (m,)
         Group of each variable.
     sums : ndarray of shape (n_groups,)
-        What the variables of each group add up to.
+        Sum of the variables of each group.
     row : ndarray of int of shape (m,)
         Kernel row of each variable.
     label, coupling : ndarray of int of shape (m,), ndarray of shape (k, k)
@@ -66,7 +66,7 @@ class Description:
 
     @lazy
     def signs(self) -> Floats | None:
-        """S with :math:`A_{ij} = s_i s_j`, if the coupling is of that kind."""
+        """The vector s with :math:`A_{ij} = s_i s_j`, or None if the coupling has another form."""
         a = self.coupling
         s = np.sign(a[0])
         if a.shape == (1, 1) and a[0, 0] == 1.0:
@@ -103,7 +103,7 @@ class Description:
 
     @lazy
     def hull(self) -> bool:
-        """Whether it looks for the point of least norm of one hull, or of the difference of two."""
+        """Whether the solution is the point of least norm of one hull, or of the difference of two."""
         weights = not self.p.any() and not self.lo.any() and bool(np.isposinf(self.hi).all())
         return weights and bool((self.sums == 1).all()) and self.signs is not None
 
@@ -144,12 +144,12 @@ class Description:
         if (self.lo > self.hi).any():
             raise ValueError("Every lower bound must be at most its upper bound.")
         if len(self.row) != self.m:
-            raise ValueError(f"rows must name one kernel row per variable: {len(self.row)} for {self.m}.")
+            raise ValueError(f"rows must have one entry per variable: got {len(self.row)} for {self.m}.")
         bounds = np.concatenate([self.lo, self.hi])
         if (np.abs(bounds[np.isfinite(bounds)]) > _LARGEST_BOUND).any():
             raise ValueError(
                 f"C times the largest weight must be at most {_LARGEST_BOUND:g}: use a smaller C, smaller "
-                "weights or, for a machine without slacks, C=inf."
+                "weights or, for a hard margin, C=inf."
             )
         low, high = self._total(self.lo), self._total(self.hi)
         slack = 1e-9 * np.maximum(1.0, np.abs(self.sums))

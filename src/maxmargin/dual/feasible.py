@@ -1,4 +1,4 @@
-"""Feasible points: where to start, the nearest to a given one, and multipliers on their bounds."""
+"""Feasible points: starting points, projections of given points, and variables put on their bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from maxmargin._types import Floats
 from maxmargin.dual._group import fill_evenly, shift_sum
 from maxmargin.dual.description import Description
 
-# Relative error of a sum, and distance from a bound relative to the box, that rounding alone explains.
+# Largest relative error of a sum, and distance from a bound relative to the box, that count as rounding.
 SUM_ERROR, AT_BOUND = 1e-9, 1e-12
 
 
@@ -31,7 +31,7 @@ class FeasiblePoints(Description):
         return self.repair(u)
 
     def repair(self, u: ArrayLike) -> Floats:
-        """The given point made feasible: clipped to the box, sums restored, zeros kept if possible."""
+        """Make a point feasible: clip it to the box and restore the sums; zeros are kept if possible."""
         given = np.array(u, dtype=np.float64)
         if given.shape != (self.m,):
             raise ValueError(
@@ -52,17 +52,17 @@ class FeasiblePoints(Description):
         if not ((u >= self.lo) & (u <= self.hi)).all():
             return False
         size = np.maximum(np.abs(self.sums), self._total(np.abs(u)))
-        size = np.maximum(size, 1e-6 * np.max(size))  # a group of next to nothing is rounded like the others
+        size = np.maximum(size, 1e-6 * np.max(size))  # tiny groups have the rounding errors of the others
         return bool((np.abs(self._total(u) - self.sums) <= SUM_ERROR * size).all())
 
     def snap(self, u: Floats) -> Floats:
-        """The same point with variables on the bounds from which only rounding separates them.
+        """Put variables on the bounds from which only rounding separates them.
 
-        What this takes from a sum goes to the variable of the group with the most room, if there is one; a
-        sum of bounds is right up to rounding. A variable that is free by an ulp only would decide about the
-        offset where all others are at a bound and the offset has a whole interval (see `offset`). Of the
-        two variables of a row of a regression one becomes 0, if nothing but their sum is given: that is what
-        a model keeps, and where kernel values are huge the rounding of this sum matters.
+        The change of a sum is added to the variable of the group with the most room, if there is one;
+        otherwise the sum is right up to rounding. A variable that is free by one ulp would determine the
+        offset where all others are at a bound and the offset can be anywhere in an interval (see `offset`).
+        Of the two variables of a row of a regression one becomes 0 if only their sum matters: the model
+        stores this sum, and with huge kernel values its rounding matters.
         """
         given, u = u, self._one_sided(u)
         with np.errstate(invalid="ignore"):
@@ -81,7 +81,7 @@ class FeasiblePoints(Description):
         return out
 
     def _one_sided(self, u: Floats) -> Floats:
-        """Of u_i >= 0 >= u_{n+i} only their sum, in regressions without a given sum of sizes."""
+        """Replace u_i >= 0 >= u_{n+i} by their sum, in regressions without a constraint on both sums."""
         n = self.m // 2
         if not self.twins or self.n_groups != 1 or self.lo[:n].any() or self.hi[n:].any():
             return u

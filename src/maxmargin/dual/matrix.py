@@ -1,4 +1,4 @@
-"""Products with the matrix of the problem, from kernel rows: the gradient, exact where it must be."""
+"""Products with the matrix of the problem, from kernel rows: gradients, blocks and the diagonal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Matrix(Description):
     def update(self, g: Floats, idx: Index, delta: Floats, gram: Rows, keep: Mask | None = None) -> None:
         """Change the gradient in place for a change `delta` of the variables `idx`.
 
-        `keep` marks those whose kernel rows will be wanted again, see `maxmargin.gram.Gram.add`.
+        `keep` marks those whose kernel rows will be needed again, see `maxmargin.gram.Gram.add`.
         """
         if not len(idx):
             return
@@ -38,7 +38,7 @@ class Matrix(Description):
             if self.shift:
                 g += self.shift * delta.sum()
         elif self.twins and 2 * gram.n == self.m:
-            self._add_twins(g, idx, delta, gram, keep)
+            self._add_pairs(g, idx, delta, gram, keep)
         elif self.signs is not None:
             self._add(g, self.signs, self.row[idx], self.signs[idx] * delta, gram)
         else:
@@ -48,8 +48,8 @@ class Matrix(Description):
                 self._add(g, self.coupling[self.label, c], self.row[idx[of]], delta[of], gram)
         g[idx] += self.ridge[idx] * delta
 
-    def _add_twins(self, g: Floats, idx: Index, delta: Floats, gram: Rows, keep: Mask | None) -> None:
-        """One product with the kernel serves both halves; where both twins move, it is with their sum."""
+    def _add_pairs(self, g: Floats, idx: Index, delta: Floats, gram: Rows, keep: Mask | None) -> None:
+        """Add one product with the kernel to both halves; changes of paired variables are summed first."""
         n = gram.n
         rows = np.where(idx < n, idx, idx - n)
         order = np.argsort(rows, kind="stable")
@@ -58,7 +58,7 @@ class Matrix(Description):
             delta = np.add.reduceat(delta[order], first)
             keep = None if keep is None else np.logical_or.reduceat(keep[order], first)
             rows = rows[order[first]]
-            if not delta.all():  # twins that cancel each other
+            if not delta.all():  # changes that cancel each other
                 keep = None if keep is None else keep[delta != 0]
                 rows, delta = rows[delta != 0], delta[delta != 0]
         z = np.zeros(n)
@@ -84,9 +84,9 @@ class Matrix(Description):
         return g
 
     def accurate_gradient(self, u: Floats, some: Index, gram: Rows) -> Floats:
-        """The same with twice the digits: slower, for where float64 itself cancels.
+        """The same with twice the digits: slower, for sums that cancel in float64.
 
-        All classes are in one sum: what hulls far from the origin add to it cancels.
+        All classes are in one sum, because the terms of hulls far from the origin cancel.
         """
         support = np.flatnonzero(u)
         g = self.ridge[some] * u[some] - self.p[some]
@@ -98,9 +98,9 @@ class Matrix(Description):
         return g
 
     def rounding(self, u: Floats, some: Index, gram: Rows, double: bool = False) -> Floats:
-        """Bound the rounding errors of the gradient of the variables `some`, computed from the rows.
+        """Bound the rounding errors of the gradient of the variables `some`.
 
-        With `double` those of `exact_gradient`.
+        The gradient is computed from the rows or, if `double`, by `exact_gradient`.
         """
         support = np.flatnonzero(u)
         error = _EPS * (np.abs(self.ridge[some] * u[some]) + np.abs(self.p[some]))
@@ -128,7 +128,7 @@ class Matrix(Description):
         elif self.coupling.shape != (1, 1):
             Q *= self.signs[idx, None].astype(Q.dtype)
             Q *= self.signs[others].astype(Q.dtype)
-        # The exact diagonal: rounding must not make a pair of equal points look curved.
+        # The exact diagonal: the curvature of a pair of equal points must be zero in spite of rounding.
         if idx is others:
             np.fill_diagonal(Q, self.diag(gram, idx))
             return Q

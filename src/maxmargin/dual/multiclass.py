@@ -1,4 +1,4 @@
-"""K classes in one problem."""
+"""Problems with all K classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from maxmargin.dual.problem import Dual
 
 
 def all_distances(labels: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = None) -> Dual:
-    """All-Distances SVM: the hulls of K classes, each drawn to all others."""
+    """All-Distances SVM: the hulls of K classes, and the distances between all of them."""
     classes, label = np.unique(np.asarray(labels), return_inverse=True)
     k = len(classes)
     if k < 2:
@@ -36,7 +36,7 @@ def all_distances(labels: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = Non
 
 
 def crammer_singer(labels: ArrayLike, C: ArrayLike, rows: ArrayLike | None = None) -> Dual:
-    r"""Crammer and Singer's machine for K classes: K variables per sample, together, that add up to zero.
+    r"""The multiclass SVM of Crammer and Singer: K variables per sample, which add up to zero.
 
     Minimises :math:`\tfrac12\sum_r\|w_r\|^2 + \sum_i C_i\xi_i` with
     :math:`\langle w_{y_i} - w_r, x_i\rangle \ge 1 - \xi_i` for all other classes r.
@@ -44,7 +44,7 @@ def crammer_singer(labels: ArrayLike, C: ArrayLike, rows: ArrayLike | None = Non
     classes, label = np.unique(np.asarray(labels), return_inverse=True)
     n, k = len(label), len(classes)
     if k < 2:
-        raise ValueError("Crammer and Singer's machine needs at least two classes.")
+        raise ValueError("The SVM of Crammer and Singer needs at least two classes.")
     true = (np.arange(k) == label[:, None]).astype(np.float64)
     sample = np.arange(n) if rows is None else np.asarray(rows, dtype=np.intp)
     return Dual(

@@ -1,4 +1,4 @@
-"""One class: where the data are."""
+"""One-class problems: the support of a distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from maxmargin.dual.problem import Dual
 def one_class(
     n: int, nu: float = 0.5, weights: ArrayLike | None = None, rows: ArrayLike | None = None
 ) -> Dual:
-    """Schölkopf's one-class machine, alpha summing to 1; `weights` scale the bounds."""
+    """The one-class SVM of Schölkopf et al. with alpha summing to 1; `weights` scale the bounds."""
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
     check_unit_interval(nu, "nu")
     total = nu * w.sum()
@@ -20,5 +20,5 @@ def one_class(
 
 
 def one_class_l2(n: int, ridge: ArrayLike, rows: ArrayLike | None = None) -> Dual:
-    """The one-class machine with squared slacks; divided by rho = u'Qu it is the paper's alpha."""
+    """The one-class SVM with squared slacks; u / rho with rho = u'Qu is the alpha of the paper."""
     return problem("one_class_l2", p=np.zeros(n), sums=[1.0], ridge=ridge, self_scaled=True, rows=rows)

@@ -1,4 +1,4 @@
-r"""The one dual problem that every machine of the library solves.
+r"""The dual problem that all estimators of the library solve.
 
 .. math::
 
@@ -8,8 +8,8 @@ r"""The one dual problem that every machine of the library solves.
 `K` is the plain kernel matrix, the constant `c` is 1 where the bias is folded into the kernel, and
 `A` couples classes only: :math:`A_{ij} = a[class_i, class_j]`. Variable i uses kernel row
 ``row[i]``, so a problem may have fewer variables than there are rows (a class pair) or more
-(regression). What solvers share is the pair (u, gradient); everything here is computed from it
-without a kernel call: objective, KKT violation, offsets and a certified duality gap.
+(regression). The state of every solver includes the pair (u, gradient), from which everything here is
+computed without a kernel call: objective, KKT violation, offsets and a certified duality gap.
 
 ===========================  =================  =====================  ==================  ==================
 constructor                  A                  p                      box                 groups
@@ -34,7 +34,7 @@ constructor                  A                  p                      box      
 
 and the largest value of the right side over v is the gap: a sum of one-dimensional concave
 problems joined by one multiplier per group. For `c_svc` it equals primal minus dual value with the
-best possible bias. What it is for machines without slacks: `Dual.gap`.
+best possible bias. For problems without slacks see `Dual.gap`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from maxmargin._compiled.jit import compiled
 
 
 @compiled()
-def pair_values(parts, intercept):  # type: ignore[no-untyped-def]
+def pair_values(parts, intercept):
     """Decision values (n_samples, n_pairs) from expansions (n_classes, n_samples, n_classes - 1).
 
     ``parts[c, s, r]`` is the expansion of sample s over the support vectors of class c with the r-th row of
@@ -29,7 +29,7 @@ def pair_values(parts, intercept):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def winners(values, k):  # type: ignore[no-untyped-def]
+def winners(values, k):
     """The class with the most votes for each sample; of several, the first."""
     out = np.empty(len(values), np.intp)
     votes = np.empty(k, np.int64)

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from maxmargin._compiled.lazy import lazy
 from maxmargin._sklearn import safe_indexing
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.gram.sums import SummedRows
 from maxmargin.kernels import _accurate
 from maxmargin.kernels.expansion import expand
@@ -79,7 +79,7 @@ class CertifiedRows(SummedRows):
             return np.full(len(error), 2.0**-48 * size)
         return (1.0 if callable(self.kernel.name) else 2.0**-45) * error
 
-    def relative(self, dtype: DTypeLike, index: Index, cache_bytes: int | None = None) -> CertifiedRows:
+    def relative(self, dtype: DTypeLike, index: Index, cache_bytes: int | None = None) -> Rows:
         """Return the rows and columns `index` with a cache of their own."""
         raise NotImplementedError
 

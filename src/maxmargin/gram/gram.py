@@ -204,7 +204,7 @@ class Gram(CertifiedRows):
             return self
         self._open_cache(None, lent=self.lent)
         precise = self.relative(np.float64, self.columns)
-        precise.n_evals, precise.n_calls = self.n_evals, self.n_calls
+        precise.count(evals=self.n_evals, calls=self.n_calls)
         return precise
 
     def relative(self, dtype: DTypeLike, index: Index, cache_bytes: int | None = None) -> Gram:

@@ -82,13 +82,13 @@ class View:
         self.n_evals += int(evals)
         self.n_calls += int(calls)
 
-    def double(self, cache_bytes: int | None = None) -> CertifiedRows:
+    def double(self, cache_bytes: int | None = None) -> Rows:
         """See `Gram.double`; the result has rows of its own, in the budget that the base does not use."""
         unused = self.base.cache_bytes - self.base.n**2 * self.base.dtype.itemsize
         budget = max(0, unused) if cache_bytes is None else cache_bytes
         precise = self.base.relative(np.float64, self.columns, budget)
         if cache_bytes is None:
-            precise.n_evals, precise.n_calls = self.n_evals, self.n_calls
+            precise.count(evals=self.n_evals, calls=self.n_calls)
         return precise
 
     @property

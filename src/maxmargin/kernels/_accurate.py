@@ -1,9 +1,9 @@
-"""Sums of kernel values, accurate where float64 cancels: the yardstick of certificates.
+"""Sums of kernel values for certificates, accurate where float64 cancels.
 
-Inner products and sums are kept as unevaluated pairs of float64 numbers (double-double, some 32 digits);
+Inner products and sums are kept as unevaluated pairs of float64 numbers (double-double, about 32 digits);
 distances are summed from differences, which do not cancel. Ten times slower than
-`maxmargin.kernels.expansion.expand`, and used only where the bound of `maxmargin.kernels.rounding` says that
-float64 may not be enough.
+`maxmargin.kernels.expansion.expand`, and used only where float64 is not enough according to the bound of
+`maxmargin.kernels.rounding`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def sums(kernel: Any, X: Any, rows: Index, columns: Index, coef: Floats, factor:
     coef, factor = (np.ascontiguousarray(c, dtype=np.float64) for c in (coef, factor))
     if kind == _LINEAR:
         width = X.shape[1]
-        if not A.dense:  # only the features that occur
+        if not A.dense:  # only the features in use
             there, at = np.unique(np.concatenate([A.indices, B.indices]), return_inverse=True)
             A, B = A._replace(indices=at[: len(A.indices)]), B._replace(indices=at[len(A.indices) :])
             width = len(there)
@@ -59,16 +59,16 @@ def _float64(X: Any) -> Any:
 
 
 @compiled()
-def _two_sum(a, b):  # type: ignore[no-untyped-def]
-    """A + b and what rounding took from it."""
+def _two_sum(a, b):
+    """A + b and its rounding error."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 @compiled()
-def _two_product(a, b):  # type: ignore[no-untyped-def]
-    """A b and what rounding took from it (Dekker, Veltkamp)."""
+def _two_product(a, b):
+    """A b and its rounding error (Dekker, Veltkamp)."""
     p = a * b
     if not abs(p) < 1e290 or abs(a) > 1e290 or abs(b) > 1e290:
         return p, 0.0
@@ -82,14 +82,14 @@ def _two_product(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _plus(x, y, a, b):  # type: ignore[no-untyped-def]
+def _plus(x, y, a, b):
     """(x + y) + (a + b)."""
     s, e = _two_sum(x, a)
     return _two_sum(s, e + y + b)
 
 
 @compiled()
-def _times(x, y, a, b):  # type: ignore[no-untyped-def]
+def _times(x, y, a, b):
     """(x + y) (a + b)."""
     p, e = _two_product(x, a)
     return _two_sum(p, e + x * b + y * a)
@@ -99,7 +99,7 @@ def _times(x, y, a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _pair(kind, A, i, B, j):  # type: ignore[no-untyped-def]
+def _pair(kind, A, i, B, j):
     """The product (two numbers), squared distance or 1-norm distance of row i of A and row j of B."""
     a, a_end, b, b_end = A.indptr[i], A.indptr[i + 1], B.indptr[j], B.indptr[j + 1]
     a_start, b_start = a, b
@@ -122,7 +122,7 @@ def _pair(kind, A, i, B, j):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _value(kind, A, i, B, j, gamma, coef0, degree):  # type: ignore[no-untyped-def]
+def _value(kind, A, i, B, j, gamma, coef0, degree):
     """One kernel value as two numbers."""
     x, y = _pair(kind, A, i, B, j)
     if kind >= _RBF:
@@ -139,7 +139,7 @@ def _value(kind, A, i, B, j, gamma, coef0, degree):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def _pair_sums(kind, A, B, coef, factor, gamma, coef0, degree):  # type: ignore[no-untyped-def]
+def _pair_sums(kind, A, B, coef, factor, gamma, coef0, degree):
     out = np.empty(len(A.indptr) - 1)
     for i in range(len(out)):
         x, y = 0.0, 0.0
@@ -153,7 +153,7 @@ def _pair_sums(kind, A, B, coef, factor, gamma, coef0, degree):  # type: ignore[
 
 
 @compiled()
-def _linear_sums(A, B, coef, factor, width):  # type: ignore[no-untyped-def]
+def _linear_sums(A, B, coef, factor, width):
     """<x_i, w> with the weights w = sum_j coef_j factor_j x_j in pairs of numbers."""
     high, low = np.zeros(width), np.zeros(width)
     for j in range(len(coef)):
@@ -176,7 +176,7 @@ def _linear_sums(A, B, coef, factor, width):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _matrix_sums(K, coef, factor):  # type: ignore[no-untyped-def]
+def _matrix_sums(K, coef, factor):
     out = np.empty(len(K))
     for i in range(len(K)):
         x, y = 0.0, 0.0
@@ -189,7 +189,7 @@ def _matrix_sums(K, coef, factor):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _distances(A, B, out):  # type: ignore[no-untyped-def]
+def _distances(A, B, out):
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = _pair(_RBF, A, i, B, j)[0]

@@ -1,10 +1,10 @@
-"""Sparse data with many columns, of which few occur: only those that do cost memory.
+"""Sparse data with many columns, few of which are used: memory is needed for those only.
 
-Loops over sparse rows work with dense panels of `shape[1]` columns, and SciPy's products take arrays of that
-length. With hashed features there may be 2**30 columns, of which the rows of a data set have some thousands.
-So the columns that occur are numbered afresh, and data that are met later get the same numbers. Columns that
-only those later data have share one more number: the others have nothing there, so whatever is there adds
-nothing to a product, and its absolute value to a 1-norm distance, as it should.
+Loops over sparse rows work with dense panels of `shape[1]` columns, and products of SciPy need arrays of that
+length. With hashed features there may be 2**30 columns, of which a data set uses some thousands. The columns
+in use are therefore renumbered, and later data get the same numbers. Columns that occur only in later data
+share one additional number: the first data are zero there, so that such an entry adds nothing to a product,
+and its absolute value to a 1-norm distance, which is correct.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import scipy.sparse as sp
 
 from maxmargin._types import Index
 
-# Columns up to which memory does not matter: a panel of 16 float64 values each takes 2 MB.
+# Number of columns up to which memory is negligible: a panel of 16 float64 values per column takes 2 MB.
 _FEW = 1 << 14
-# Columns per entry up to which a mark for each column is quicker than sorting the entries.
+# Columns per entry up to which marking columns is faster than sorting the entries.
 _MARKS = 8
 
 
 def occurring(X: Any) -> Index | None:
-    """The columns in which a CSR matrix has entries, ascending; None if these are most, or few in all.
+    """The columns in which a CSR matrix has entries, ascending; None if most have, or there are few columns.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def occurring(X: Any) -> Index | None:
 
 
 def renumbered(X: Any, columns: Index | None) -> Any:
-    """A CSR matrix with its columns numbered by their places in `columns`, all others as ``len(columns)``.
+    """Number the columns of a CSR matrix by their positions in `columns`, all others by ``len(columns)``.
 
-    A row may then have several entries with this last number. None stands for all columns.
+    A row may have several entries with this last number. None means all columns.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def renumbered(X: Any, columns: Index | None) -> Any:
 
 
 def compact(X: Any, rows: Index | None = None) -> Any:
-    """A CSR matrix with the columns that its rows, or some of them, have; as it is if these are most."""
+    """Renumber the columns that occur in X, or in some rows of it; return X itself if these are most."""
     if X.shape[1] <= _FEW:
         return X
     return renumbered(X, occurring(X if rows is None else X[rows]))

@@ -10,7 +10,7 @@ from maxmargin._compiled.jit import IN_ORDER, REORDER, compiled
 
 
 @compiled(fastmath=IN_ORDER)
-def rbf_rows(A, X, a, b, c0, c1, out, slots, first):  # type: ignore[no-untyped-def]
+def rbf_rows(A, X, a, b, c0, c1, out, slots, first):
     """``out[slots[r], c - first] = 2 ** min(0, <A[r], X[c]> - a[r] - b[c])`` for c0 <= c < c1.
 
     Tiles of 256 x 512 products (half a megabyte in float32) go from the matrix product to the exponential
@@ -35,7 +35,7 @@ def rbf_rows(A, X, a, b, c0, c1, out, slots, first):  # type: ignore[no-untyped-
 
 
 @compiled()
-def count_nonzeros(X, rows):  # type: ignore[no-untyped-def]
+def count_nonzeros(X, rows):
     """Offsets of the rows of a CSR matrix with the non-zeros of some rows of X."""
     indptr = np.zeros(len(rows) + 1, np.int64)
     for r in range(len(rows)):
@@ -48,7 +48,7 @@ def count_nonzeros(X, rows):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def copy_nonzeros(X, rows, indptr, indices, data):  # type: ignore[no-untyped-def]
+def copy_nonzeros(X, rows, indptr, indices, data):
     """The non-zeros themselves, see `count_nonzeros`."""
     for r in range(len(rows)):
         at = indptr[r]
@@ -61,7 +61,7 @@ def copy_nonzeros(X, rows, indptr, indices, data):  # type: ignore[no-untyped-de
 
 
 @compiled()
-def scatter_panel(indptr, indices, data, c0, c1, panel):  # type: ignore[no-untyped-def]
+def scatter_panel(indptr, indices, data, c0, c1, panel):
     """``panel[k, t] = X[c0 + t, k]``: CSR rows laid out as dense columns."""
     panel[:] = 0
     for t in range(c1 - c0):
@@ -70,9 +70,7 @@ def scatter_panel(indptr, indices, data, c0, c1, panel):  # type: ignore[no-unty
 
 
 @compiled(fastmath=IN_ORDER)
-def rbf_rows_csr(  # type: ignore[no-untyped-def]
-    a_indptr, a_indices, a_data, a, indptr, indices, data, b, panel, c0, c1, out, slots, first
-):
+def rbf_rows_csr(a_indptr, a_indices, a_data, a, indptr, indices, data, b, panel, c0, c1, out, slots, first):
     """The same for CSR rows: each row times a panel of columns laid out densely."""
     width = panel.shape[1]
     zero = a.dtype.type(0.0)
@@ -123,7 +121,7 @@ def rbf_rows_csr(  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def csr_dots(indptr, indices, data, panel, tile):  # type: ignore[no-untyped-def]
+def csr_dots(indptr, indices, data, panel, tile):
     """``tile[r, t] = <A[r], panel[:, t]>`` for CSR rows A."""
     width = tile.shape[1]
     for r in range(tile.shape[0]):
@@ -152,7 +150,7 @@ def csr_dots(indptr, indices, data, panel, tile):  # type: ignore[no-untyped-def
 
 
 @compiled(fastmath=REORDER)
-def csr_l1(indptr, indices, data, panel, norm, tile):  # type: ignore[no-untyped-def]
+def csr_l1(indptr, indices, data, panel, norm, tile):
     """``tile[r, t] = ||A[r] - panel[:, t]||_1`` for CSR rows A; `norm` holds the panel's 1-norms."""
     width = tile.shape[1]
     for r in range(tile.shape[0]):
@@ -167,7 +165,7 @@ def csr_l1(indptr, indices, data, panel, norm, tile):  # type: ignore[no-untyped
 
 
 @compiled(fastmath=REORDER)
-def dense_l1(A, panel, tile):  # type: ignore[no-untyped-def]
+def dense_l1(A, panel, tile):
     """``tile[r, t] = ||A[r] - panel[:, t]||_1`` for dense rows A."""
     width = tile.shape[1]
     for r in range(tile.shape[0]):

@@ -1,9 +1,9 @@
 """The innermost loop of the library: kernel values between one sample and a panel of samples.
 
 A panel holds `width` samples feature by feature, so that one feature of all of them is 512 contiguous bytes:
-eight vector registers. The sums stay in registers from the first feature to the exponential, which no
-loop that a compiler vectorises by itself achieves; hence LLVM's vector instructions, spelled out. LLVM maps
-them to whatever the processor has.
+eight vector registers. The sums stay in registers from the first feature to the exponential, which automatic
+vectorisation of a loop does not achieve; therefore the vector instructions of LLVM are written explicitly.
+LLVM maps them to the instructions of the processor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROUNDING = {32: (23, 12582912.0, -126.0), 64: (52, 6755399441055744.0, -1022.0)
 
 
 class _Vectors:
-    """Builds instructions on vectors of one register's width."""
+    """Builds instructions on vectors of the width of a register."""
 
     def __init__(self, builder: Any, scalar: Any) -> None:
         self.builder = builder
@@ -76,7 +76,7 @@ class _Vectors:
         build = self.builder
         mantissa, magic, smallest = _ROUNDING[self.bits]
         x = self.call("maxnum", self.call("minnum", x, self.constant(0.0)), self.constant(smallest))
-        # Not x - (shifted - magic): callers may allow sums to be reordered, which would leave nothing of it.
+        # Not x - (shifted - magic): callers may allow sums to be reordered, which would make it zero.
         shifted = build.fadd(x, self.constant(magic))
         t = build.fsub(x, self.call("rint", x))
         first, *others = _POWERS[self.bits]

@@ -1,4 +1,4 @@
-"""One pass over a matrix of distances: the kernel of any width."""
+"""The kernel of any width from a matrix of distances, in one pass."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def exponentials(D: NDArray[Any], gamma: float) -> NDArray[Any]:
 
 
 @compiled(fastmath=IN_ORDER)
-def _pass(D, slope, out):  # type: ignore[no-untyped-def]
+def _pass(D, slope, out):
     for t in range(len(D)):
         out[t] = exp2(slope * D[t])

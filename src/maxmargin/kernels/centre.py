@@ -1,4 +1,4 @@
-"""A point that most rows are near to: distances do not see a translation, rounding errors do."""
+"""A centre of most rows: distances are invariant to translations, their rounding errors are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from maxmargin.kernels.layout import squared_norms
 
 Array = NDArray[Any]
 
-# A norm from which on a few distant rows could matter for the centre, and the rows that a median is taken of.
+# Norm from which on a few distant rows could affect the centre, and number of rows for medians.
 _LARGE_NORM, _MEDIAN_ROWS = 1e3, 1000
 
 
@@ -26,7 +26,7 @@ def column_means(X: Any) -> Array:
 
 
 def column_medians(X: Any) -> Array:
-    """Medians of evenly spaced rows: a centre that distant rows do not move."""
+    """Medians of evenly spaced rows: a centre that a few distant rows do not affect."""
     return np.median(_spaced_rows(X), axis=0)
 
 
@@ -36,7 +36,7 @@ def _spaced_rows(X: Any) -> Array:
 
 
 def central(X: Any) -> Array:
-    """A point that most rows of a dense X are near to: the mean, or medians if distant rows draw it away."""
+    """A centre of most rows of a dense X: the mean, or medians if distant rows affect it too much."""
     mean = column_means(X)
     with np.errstate(over="ignore", invalid="ignore"):
         norm = squared_norms(X - mean)
@@ -44,7 +44,7 @@ def central(X: Any) -> Array:
 
 
 def robust_centre(X: Any, mean: Array, norm: Array) -> Array:
-    """The mean or, where a few distant rows draw it away from all others, the medians."""
+    """The mean or, where a few distant rows move it away from all others, the medians."""
     if np.max(norm, initial=0.0) < _LARGE_NORM:
         return mean
     rows, medians = _spaced_rows(X), column_medians(X)

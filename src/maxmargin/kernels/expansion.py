@@ -19,7 +19,7 @@ from maxmargin.kernels.points import Points
 
 # A tile of kernel values: 256 samples by 2,048 support vectors.
 _ROWS, _COLUMNS = 256, 2048
-# Multiplications below which threads cost more than they save.
+# Number of multiplications below which threads cost more than they save.
 _WORTH_THREADS = 20_000_000
 
 
@@ -47,7 +47,7 @@ def expand(
     classes : ndarray of int
         Offsets ``[0, ..., n_vectors]`` of the classes in `vectors`.
     threads : Threads
-        What the work is spread over, if it is worth it.
+        Threads that share the work if there is enough of it.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def expand(
         part = X[start:stop] if hasattr(X, "dtype") else safe_indexing(X, slice(start, stop))
         A = kernel.prepare(part, dtype, like=vectors)
         rows = np.arange(stop - start)
-        # Few samples: one tile for all classes, so that a single sample does not pay for many calls.
+        # Few samples: one tile for all classes, so that a single sample does not need many calls.
         whole = len(rows) * vectors.n <= _ROWS * _COLUMNS
         buffer = np.empty(len(rows) * (vectors.n if whole else min(_COLUMNS, vectors.n)), dtype)
         if whole:

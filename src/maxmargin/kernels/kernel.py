@@ -2,7 +2,7 @@
 
 A kernel turns data into `Points` once (`prepare`) and then fills blocks of kernel values between two
 sets of points (`fill`): one matrix product, dense or sparse, and one vectorised transform per tile,
-small enough to stay in the processor's cache. It knows no cache of rows, no labels, no solver.
+small enough to stay in the cache of the processor. It does not depend on row caches, labels or solvers.
 
 ======================  ==========================================
 ``linear``              <x, z>
@@ -36,21 +36,22 @@ Array = NDArray[Any]
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 _LOG2E = 1.4426950408889634
-# Beyond it distinct rows have a kernel value of 0 all the same.
+# Above it all distinct rows have a kernel value of 0.
 _LARGEST_GAMMA = 1e290
-# Tiles of half a megabyte in float32: what a core's second-level cache holds.
+# Tiles of half a megabyte in float32, which fit the second-level cache of a core.
 _TILE_ROWS, _TILE_COLUMNS = 128, 1024
-# A panel of dense columns for the sparse product: at most this many values, likewise.
+# Largest number of values of a panel of dense columns for the sparse product, for the same reason.
 _PANEL_VALUES = 1 << 17
-# Features up to which dense panels beat BLAS, and the largest panels that are kept beside the data.
+# Largest number of features for which dense panels are faster than BLAS, and largest panels in bytes.
 _NARROW, _PANELS_BYTES = 64, 1 << 27
-# Scaled squared norms (the exponent of 2 at the centre) from which on rows are distant: an exponent that is
-# computed from such norms has an error of some 1e-4 in float32, 1e-9 in float64. Beyond the second number
-# products are not used at all: a row within the first is 34 away or more, which leaves 2 ** -1100 of a value.
+# Scaled squared norms (the exponent of 2 at the centre) from which on rows are distant: an exponent computed
+# from such norms has an error of about 1e-4 in float32, 1e-9 in float64. Beyond the second number products
+# are not used at all: every row within the first is at a distance of at least 34, and the value is below
+# 2 ** -1100.
 _DISTANT = {np.dtype(t): (outer, (outer**0.5 + 34.0) ** 2) for t, outer in (("f4", 256.0), ("f8", 9.3e5))}
-# Share of the rows that may be distant, and largest 1-norm (as an exponent of 2), where float32 is used.
+# Largest share of distant rows, and largest 1-norm (as an exponent of 2), for which float32 is used.
 _FEW_DISTANT, _LARGEST_1_NORM = 1 / 16, 256.0
-# Stands for the norm of a row that is not there.
+# The norm of a row that is left out.
 _NOWHERE = 1e4
 
 
@@ -84,7 +85,7 @@ class Kernel:
         if not callable(self.name) and self.name not in NAMES:
             raise ValueError(f"Unknown kernel {self.name!r}: use one of {', '.join(NAMES)} or a callable.")
         if self.translation_invariant and self.gamma > _LARGEST_GAMMA:
-            object.__setattr__(self, "gamma", _LARGEST_GAMMA)  # no other values, and no overflow
+            object.__setattr__(self, "gamma", _LARGEST_GAMMA)  # same values, without overflow
 
     @property
     def translation_invariant(self) -> bool:
@@ -99,7 +100,7 @@ class Kernel:
         index: Array | None = None,
         like: Points | None = None,
     ) -> Points:
-        """Make the rows `index` of `X` ready for this kernel, laid out and centred as `like`."""
+        """Convert the rows `index` of `X` for this kernel, with the layout and centre of `like`."""
         if callable(self.name):
             X = X if index is None else safe_indexing(X, index)
             return Points(X, num_samples(X))
@@ -128,7 +129,7 @@ class Kernel:
     def _prepare_rbf(
         self, given: Any, dtype: np.dtype[Any], index: Array | None, like: Points | None, sparse: bool
     ) -> Points:
-        """Centred rows with their norms; those too distant for norms are kept as they were given."""
+        """Centred rows with their norms; rows too distant for norms are kept unchanged."""
         centre = None
         if not sparse:
             centre = column_means(given) if like is None else like.centre
@@ -148,7 +149,7 @@ class Kernel:
             at[far] = np.arange(len(far))
             rows = far if index is None else index[far]
             distant = Distant(given[rows].astype(np.float64), at)
-            beyond = ~(norm <= far_out)  # nothing within `outer` is near enough to have a value
+            beyond = ~(norm <= far_out)  # too far from all rows within `outer` for a value above 0
             X = without(X, beyond)
             norm[beyond] = _NOWHERE
         X, columns = numbered(X, like, sparse)
@@ -158,7 +159,7 @@ class Kernel:
         return self.gamma * _LOG2E * squared_norms(X)
 
     def lay_out(self, points: Points) -> Points:
-        """The same points with `Panels`, where products with panels are the fastest."""
+        """Add `Panels` to the points where products with panels are fastest."""
         if self.name != "rbf" or points.norm is None or points.distant is not None:
             return points
         from maxmargin.kernels.panels import Lines, Panels, padded
@@ -171,10 +172,10 @@ class Kernel:
         return replace(points, panels=panels)
 
     def float32_suffices(self, points: Points) -> bool:
-        """Whether float32 values of these points, prepared in float32, are accurate to some digits.
+        """Whether float32 values of these points, prepared in float32, are accurate to several digits.
 
-        The error of an exponent grows with the distance from the centre, and matters between neighbours
-        there: a few such rows are treated one by one (`Distant`), many take float64.
+        The error of an exponent grows with the distance from the centre, and matters between close rows
+        there: a few such rows are treated separately (`Distant`), many require float64.
         """
         if points.distant is not None:
             return bool((points.distant.at >= 0).mean() <= _FEW_DISTANT)
@@ -185,7 +186,7 @@ class Kernel:
         return True
 
     def diag(self, points: Points) -> Array:
-        """k(x, x) of every point, float64."""
+        """k(x, x) of each point in float64."""
         if self.translation_invariant:
             return np.ones(points.n)
         if self.name == "precomputed":
@@ -193,7 +194,7 @@ class Kernel:
         if callable(self.name):
             one = np.arange(points.n)[:, None]
             return np.array([self._own(points.take(i)) for i in one])
-        with np.errstate(over="ignore", invalid="ignore"):  # `Gram` looks at the result
+        with np.errstate(over="ignore", invalid="ignore"):  # `Gram` checks the result
             square = squared_norms(points.X)
             if self.name == "linear":
                 return square
@@ -251,7 +252,7 @@ class Kernel:
         panel = aligned((B.X.shape[1], _panel_width(B.X.shape[1])), B.X.dtype)
         left = (A.X.indptr, A.X.indices, A.X.data * slope, A.norm)
         right = (B.X.indptr, B.X.indices, B.X.data, B.norm)
-        for s, e in slices(c1 - c0, B.X.shape[1] + A.X.nnz, panel.shape[1]):  # panels are filled anew
+        for s, e in slices(c1 - c0, B.X.shape[1] + A.X.nnz, panel.shape[1]):  # each slice fills its panels
             rbf_rows_csr(*left, *right, panel, c0 + s, c0 + e, out, slots, first)
 
     def _fill_distant(
@@ -267,7 +268,7 @@ class Kernel:
                 out[np.ix_(slots[rows], columns - first)] = np.exp(-self.gamma * D)
 
     def cost(self, points: Points) -> float:
-        """Rough time of one kernel value, in units of one multiplication and addition."""
+        """Approximate cost of one kernel value, in units of one multiplication and addition."""
         if self.name == "precomputed":
             return 1.0
         if callable(self.name):
@@ -354,13 +355,13 @@ class Kernel:
 
     @property
     def slope(self) -> float:
-        """What the products are multiplied by before the transform; rbf works with powers of 2."""
+        """Factor of the products before the transform; rbf uses powers of 2."""
         if self.name == "rbf":
             return 2.0 * self.gamma * _LOG2E
         return self.gamma if self.name in ("poly", "sigmoid") else 1.0
 
     def _transform(self, T: Array) -> None:
-        """Kernel values from products or distances, in place."""
+        """Compute kernel values from products or distances, in place."""
         if self.name == "laplacian":
             T *= T.dtype.type(-self.gamma)
             np.exp(T, out=T)

@@ -1,4 +1,4 @@
-"""Data in the form that loops over kernel values want: contiguous, dense or CSR, in working precision."""
+"""The layout of data for loops over kernel values: contiguous, dense or CSR, in working precision."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# Share of non-zeros below which the sparse product beats the dense one: on mnist and covtype, whose
+# Share of non-zeros below which the sparse product is faster than the dense one: on mnist and covtype, whose
 # rows have 150 of 784 and 12 of 54 values, it takes half the time.
 _SPARSE_BELOW = 0.3
 
 
 def laid_out(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | None, sparse: bool) -> Any:
     """The rows `index` of X in working precision, dense or as CSR."""
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond the range of float32: infinite norms tell
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow of float32 shows in infinite norms
         if not sparse:
             return _dense(X, dtype, index, centre)
         if not sp.issparse(X):
@@ -52,7 +52,7 @@ def _dense(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | No
 
 
 def prefers_sparse(X: Any) -> bool:
-    """Whether sparse products are the faster ones for these data."""
+    """Whether sparse products are faster for these data."""
     n, d = X.shape
     if sp.issparse(X):
         # Dense rows would cost more memory than the matrix itself, or more time.
@@ -75,9 +75,9 @@ def _nonzeros(X: Any, dtype: np.dtype[Any], index: Array | None) -> Any:
 
 
 def canonical_csr(X: Any, dtype: np.dtype[Any]) -> Any:
-    """CSR with one entry per position, in `dtype`; both kinds of index in the narrower type that fits.
+    """CSR with one entry per position, in `dtype`; all indices in the narrowest type that fits.
 
-    (SciPy converts all indices on every selection of rows if the two types differ.)
+    If `indices` and `indptr` have different types, SciPy converts them on every selection of rows.
     """
     X = sp.csr_array(X)
     if not X.has_canonical_format:
@@ -91,7 +91,7 @@ def canonical_csr(X: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def squared_norms(X: Any) -> Array:
-    """Squared norms of the rows of what is stored (already rounded), summed in float64."""
+    """Squared norms of the rows as stored, that is after rounding, summed in float64."""
     if sp.issparse(X):
         square = X.astype(np.float64)
         square.data **= 2

@@ -2,7 +2,7 @@
 
 A panel holds 128 samples (64 in float64) feature by feature: ``values[feature, sample]``. A kernel row is one
 sample, dense or sparse, times one panel after the other, see `_strip`. A panel of some dozen features
- stays in the first-level cache while hundreds of rows pass over it.
+stays in the first-level cache while it is multiplied by hundreds of rows.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 
 Array = NDArray[Any]
 
-# Stands for the norm of a place without a sample: its kernel values are 0.
+# The norm of a place without a sample, whose kernel values are 0.
 NOWHERE = 1e6
-# Rows that pass over a panel before the next: their tile stays in the second-level cache.
+# Rows that are multiplied by a panel before the next: their tile stays in the second-level cache.
 _ROWS = 512
 
 
 class Lines(NamedTuple):
-    """The rows of a data set as (feature, value) lists, dense rows too."""
+    """The rows of a data set, sparse or dense, as lists of (feature, value)."""
 
     indptr: Array
     indices: Array
@@ -35,7 +35,7 @@ class Lines(NamedTuple):
 
     @staticmethod
     def of(X: Any) -> Lines:
-        """Lists of a CSR matrix, or of a dense array without copying it."""
+        """The rows of a CSR matrix, or of a dense array, which is not copied."""
         if isinstance(X, np.ndarray):
             n, d = X.shape
             indptr, indices = np.arange(n + 1, dtype=np.int32) * np.int32(d), np.arange(d, dtype=np.int32)
@@ -57,9 +57,9 @@ class Panels:
     norm : ndarray
         Scaled squared norms, see `maxmargin.kernels.Points`.
     slope : float
-        What products are multiplied by.
+        Factor of the products.
     order : ndarray of int
-        Sample at each place, -1 for none; filled up with places without a sample.
+        Sample at each place, -1 for none; the last panel is padded with places without a sample.
     """
 
     def __init__(self, lines: Lines, d: int, norm: Array, slope: float, order: Array) -> None:
@@ -74,13 +74,13 @@ class Panels:
         self.put(lines, norm, np.arange(len(order)), order)
 
     def put(self, lines: Lines, norm: Array, places: Array, samples: Array) -> None:
-        """Lay samples (-1: none) at places that are empty or were cleared."""
+        """Store samples (-1: none) at places that are empty or were cleared."""
         there = samples >= 0
         _scatter(*lines, samples[there], self.values, places[there], self.width, self.d, self.slope)
         self.norm[places[there]] = norm[samples[there]]
 
     def clear(self, lines: Lines, places: Array, samples: Array) -> None:
-        """Take the given samples away from their places."""
+        """Remove the given samples from their places."""
         there = samples >= 0
         _scatter(
             *lines, samples[there], self.values, places[there], self.width, self.d, self.slope.dtype.type(0)
@@ -105,7 +105,7 @@ class Panels:
         coef: Array,
         target: Array,
     ) -> None:
-        """`fill` rows of a table, and ``target[c0:c1] += coef @ rows`` while they are at hand."""
+        """`fill` rows of a table, and ``target[c0:c1] += coef @ rows`` while they are in the cache."""
         fill_rows(*lines, norm, self.values, self.norm, self.d, c0, c1, table, slots, 0, coef, target)
 
     def add(
@@ -116,18 +116,18 @@ class Panels:
 
 
 def width_of(dtype: Any) -> int:
-    """Samples in a panel."""
+    """Number of samples in a panel."""
     return PANEL_BYTES // int(np.dtype(dtype).itemsize)
 
 
 def padded(n: int, dtype: Any) -> int:
-    """Places in the panels of n samples."""
+    """Number of places in the panels of n samples."""
     width = width_of(dtype)
     return -(-n // width) * width
 
 
 @compiled()
-def _scatter(indptr, indices, data, dense, samples, values, places, width, d, slope):  # type: ignore[no-untyped-def]
+def _scatter(indptr, indices, data, dense, samples, values, places, width, d, slope):
     for s in range(len(samples)):
         start, end = indptr[samples[s]], indptr[samples[s] + 1]
         base = places[s] // width * (width * d) + places[s] % width
@@ -137,9 +137,7 @@ def _scatter(indptr, indices, data, dense, samples, values, places, width, d, sl
 
 
 @compiled(fastmath=REORDER)
-def fill_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, data, dense, norm, values, norms, d, c0, c1, out, slots, first, coef, target
-):
+def fill_rows(indptr, indices, data, dense, norm, values, norms, d, c0, c1, out, slots, first, coef, target):
     """Kernel values of all lines with the places c0:c1.
 
     With `coef` also ``target[c0:c1] += coef @ values``, panel by panel.
@@ -180,9 +178,7 @@ def fill_rows(  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def add_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, data, dense, norm, values, norms, d, c0, c1, coef, target, first
-):
+def add_rows(indptr, indices, data, dense, norm, values, norms, d, c0, c1, coef, target, first):
     """``target[c - first] += sum_r coef[r] k(line r, place c)`` for c0 <= c < c1; no value is kept."""
     width = PANEL_BYTES // norm.itemsize
     tile = np.empty(_ROWS * width + 16, norm.dtype)

@@ -1,4 +1,4 @@
-"""Data made ready for one kernel."""
+"""Data prepared for one kernel."""
 
 from __future__ import annotations
 
@@ -16,14 +16,25 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Points:
-    """Data made ready for one kernel: contiguous, in working precision, with norms.
+    """Data prepared for one kernel: contiguous, in working precision, with norms.
 
-    `X` is a dense array or a canonical CSR matrix (for callable kernels: whatever the user gave), `norm` the
-    scaled squared norms (rbf) or 1-norms (sparse laplacian), `centre` what was subtracted from every row (rbf
-    and laplacian do not see a translation, rounding errors do), `panels` a second layout for many rows
-    against the same points (see `Kernel.lay_out`), `distant` the rows whose products would cancel (see
-    `Distant`), `columns` the original columns of a sparse `X` where those that occur were renumbered (see
-    `maxmargin.kernels._columns`).
+    Attributes
+    ----------
+    X : ndarray, CSR matrix or any
+        Dense array or canonical CSR matrix; for callable kernels the object that was given.
+    n : int
+        Number of points.
+    norm : ndarray of shape (n,), optional
+        Scaled squared norms (rbf) or 1-norms (sparse laplacian).
+    centre : ndarray, optional
+        The vector that was subtracted from every row: rbf and laplacian are invariant to translations, their
+        rounding errors are not.
+    panels : Panels, optional
+        A second layout for many rows against the same points, see `Kernel.lay_out`.
+    distant : Distant, optional
+        The rows whose products would cancel.
+    columns : ndarray of int, optional
+        The original columns of a sparse `X` whose columns were renumbered (`maxmargin.kernels._columns`).
     """
 
     X: Any
@@ -49,25 +60,32 @@ class Points:
 
 @dataclass(frozen=True)
 class Distant:
-    """Rows so far from the centre that an exponent computed from their norms would be wrong.
+    """Rows so far from the centre that an exponent computed from their norms would be inaccurate.
 
-    `X` holds them in float64 as they were given, `at` the place of each row of the points in `X`, or -1.
-    Their kernel values with each other come from differences; with all others they are 0, or accurate.
+    Their kernel values with each other are computed from differences; with all others they are 0, or
+    accurate.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        The rows in float64, not centred.
+    at : ndarray of int of shape (n,)
+        Position in `X` of each point, or -1.
     """
 
     X: Any
     at: Array
 
     def take(self, index: Array) -> Distant | None:
-        """Those among the given rows."""
+        """The distant rows among the points with the given indices, or None."""
         at = self.at[index]
         return Distant(self.X, at) if (at >= 0).any() else None
 
 
 def numbered(X: Any, like: Points | None, sparse: bool) -> tuple[Any, Array | None]:
-    """Sparse rows with the columns of `like`, or those that occur, and what these are.
+    """Renumber the columns of sparse rows as in `like`, or those that occur; return also these columns.
 
-    It comes after the norms, to which columns that `like` does not have contribute too.
+    To be called after the norms are computed, because columns that `like` does not have contribute to them.
     """
     if not sparse:
         return X, None

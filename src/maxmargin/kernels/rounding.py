@@ -1,6 +1,6 @@
 r"""A-priori bounds of the rounding errors of kernel values, and of sums of them.
 
-Solvers need to know how wrong a gradient entry :math:`\sum_j k(x_i, x_j) u_j` can be. Two forms cover all
+Solvers need a bound of the error of a gradient entry :math:`\sum_j k(x_i, x_j) u_j`. Two forms cover all
 kernels.
 
 **Products** (linear, poly, sigmoid, given matrices): the error of a value is relative to the largest value
@@ -12,12 +12,12 @@ which follows from the Cauchy-Schwarz inequality.
 
 **Distances** (rbf, laplacian): the exponent of :math:`2^{-d}` is a difference of norms n_i, n_j and a
 product, wrong by :math:`\epsilon(n_i + n_j)`. As :math:`d \ge (\sqrt{n_i} - \sqrt{n_j})^2`, a value that is
-not negligible has norms that are alike, and :math:`2^{-d}(n_i + n_j) \le 3\min(n_i, n_j) + 1.1`: a distant
-sample spoils its own neighbourhood only.
+not negligible has similar norms, and :math:`2^{-d}(n_i + n_j) \le 3\min(n_i, n_j) + 1.1`: a distant sample
+affects the values with its neighbours only.
 
 Sums of k rounded terms are bounded by :math:`4 + 2\sqrt k` units in the last place, which holds with high
 probability (Higham and Mary, "A new approach to probabilistic rounding error analysis", 2019); the worst
-case, k, would condemn every sum of practical length.
+case, k, is far too pessimistic for sums of practical length.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Rounding:
     size : ndarray of shape (n,)
         s_i for products, n_i for distances.
     distance : bool
-        Which of the two forms holds.
+        Whether the second form applies.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Rounding:
 
     @staticmethod
     def products(size: Floats, dtype: Any, terms: float, powers: float = 1.0) -> Rounding:
-        """For values that are powers of sums of `terms` products; none if the values are given."""
+        """For powers of sums of `terms` products; no error if the values are given."""
         unit = _UNIT[np.dtype(dtype)] * powers * (sum_of(terms) + 4.0) if terms else 0.0
         return Rounding(unit, size, False)
 
@@ -73,7 +73,7 @@ class Rounding:
         return Rounding(_UNIT[np.dtype(dtype)] * (6.0 + sum_of(terms)), size, True)
 
     def of_sum(self, rows: Any, columns: Index, coef: Floats) -> Floats:
-        """Bound the errors of ``K[rows, columns] @ coef``, the rounding of the sum in float64 included."""
+        """Bound the errors of ``K[rows, columns] @ coef``, including the rounding of the sum in float64."""
         weight = np.abs(coef)
         adding = _DOUBLE * sum_of(len(coef))
         with np.errstate(over="ignore"):
@@ -94,5 +94,5 @@ class Rounding:
 
 
 def sum_of(terms: float) -> float:
-    """Units in the last place by which a sum of so many rounded terms is wrong."""
+    """Error of a sum of so many rounded terms, in units in the last place."""
     return 4.0 + 2.0 * float(np.sqrt(max(terms, 0.0)))

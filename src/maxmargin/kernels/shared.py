@@ -1,13 +1,13 @@
 r"""Kernel matrices of one data set for many parameters, from one matrix.
 
-All kernels of a search but those of other families come from one matrix of the data: squared distances for
+All kernels of one family in a search are computed from one matrix of the data: squared distances for
 ``rbf``, inner products for ``linear``, ``poly`` and ``sigmoid``. A kernel of another width is one pass over
 it,
 
-.. math:: k_\gamma(x, x') = \exp(-\gamma \|x - x'\|^2),
+.. math:: k_\gamma(x, x') = \exp(-\gamma \|x - x'\|^2).
 
-where the power :math:`k_\gamma = k_{\gamma_0}^{\gamma/\gamma_0}` of the kernel with a smaller width, which
-underflows, cannot give that with a larger one. Folds are subsets of its rows and columns.
+The power :math:`k_\gamma = k_{\gamma_0}^{\gamma/\gamma_0}` of a kernel matrix is no substitute: values of a
+narrow kernel underflow, and a wider one cannot be computed from them. Folds are subsets of rows and columns.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from maxmargin.kernels.centre import central
 from maxmargin.kernels.kernel import Kernel
 
 Array = NDArray[Any]
-# Matrices of different parameters that are kept: those under work, and the last ones.
+# Number of matrices of different parameters that are kept.
 _KEPT = 2
-# Multiple of the median squared norm from which on a row's distances come from differences.
+# Multiple of the median squared norm from which on the distances of a row are computed from differences.
 _DISTANT = 1e6
 
 
 class SharedKernels:
-    """Kernel matrices of all rows of X, each computed once for all threads that ask for it.
+    """Kernel matrices of all rows of X, each computed once for all threads.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class SharedKernels:
     dtype : dtype
         Precision of the matrices.
     keep : int
-        Matrices that are kept.
+        Number of matrices that are kept.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class SharedKernels:
         self._base: dict[str, _Once] = {}
 
     def matrix(self, kernel: Kernel) -> Array:
-        """The kernel matrix; the same array for the same kernel while it is kept."""
+        """Return the kernel matrix; the same array for the same kernel while it is kept."""
         with self._lock:
             once = self._made.setdefault(kernel, _Once())
             self._made.move_to_end(kernel)
@@ -76,7 +76,7 @@ class SharedKernels:
         if callable(kernel.name):
             K = np.asarray(kernel.name(self.X, self.X))
             if K.shape != (len(K), len(K)):
-                raise ValueError(f"The kernel returned a matrix of shape {K.shape}, not a square one.")
+                raise ValueError(f"The kernel must return a square matrix, got one of shape {K.shape}.")
             return np.ascontiguousarray(K, dtype=self.dtype)
         if kernel.name in ("rbf", "laplacian"):
             from maxmargin.kernels._widths import exponentials  # compiled: not at import
@@ -107,13 +107,13 @@ class SharedKernels:
 
 
 def _squared_distances(X: Any) -> Array:
-    """Squared distances of all rows, from norms and products where these do not cancel."""
+    """Squared distances of all rows, from norms and products unless these cancel."""
     from maxmargin.kernels._accurate import squared_distances  # compiled: not at import
 
     given = X
     if not sp.issparse(X):
-        X = X - central(X)  # what is common to all rows would cost digits
-    with np.errstate(over="ignore", invalid="ignore"):  # rows at the end of the range are distant
+        X = X - central(X)  # a common offset of all rows would cost digits
+    with np.errstate(over="ignore", invalid="ignore"):  # rows that overflow are distant
         D = np.asarray(euclidean_distances(X, squared=True))
         norm = row_norms(X, squared=True)
     distant = np.flatnonzero(~(norm <= _DISTANT * np.median(norm)))
@@ -126,7 +126,7 @@ def _squared_distances(X: Any) -> Array:
 
 
 class _Once:
-    """A value that the first who asks computes, while the others wait."""
+    """A value that the first caller computes while others wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

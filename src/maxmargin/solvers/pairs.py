@@ -30,7 +30,7 @@ LONGEST = 1 << INDEX_BITS
 
 
 @compiled(inline="always")
-def move_pair(u, i, j, step, top, bottom):  # type: ignore[no-untyped-def]
+def move_pair(u, i, j, step, top, bottom):
     """Raise ``u[i]`` and lower ``u[j]`` by `step`, or less: onto `top` or `bottom` exactly.
 
     Returns the step taken, and whether it moved anything in this precision.
@@ -79,9 +79,7 @@ def is_kind(rows: Any, kind: type) -> bool:
 
 
 @compiled(fastmath=REORDER)
-def pair_steps(  # type: ignore[no-untyped-def]
-    rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau, flag
-):
+def pair_steps(rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau, flag):
     """Up to `max_steps` pair steps, changing u; returns their number and the kernel values computed.
 
     Parameters

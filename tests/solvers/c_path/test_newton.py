@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from maxmargin.solvers.c_path.newton import newton
+from maxmargin.solvers.c_path.state import Matrix, Point
 
 
 def machine(rng, dtype):
@@ -30,7 +31,8 @@ def test_steps_on_equal_rows_keep_sum_box_and_gradient_and_descend(dtype):
         g = K.astype(np.float64) @ u - y
         before = 0.5 * u @ (g - y)
         ridge = 1e-7 if dtype == np.float32 else 1e-15
-        done, _ = newton(K, u, g, lo, hi, 0.0, 0.0, np.arange(len(u)), 1.0, ridge, np.zeros(1, np.int64))
+        matrix, point = Matrix(K, K.diagonal().copy(), 1.0), Point(u, g, lo, hi, 0.0)
+        done, _ = newton(matrix, point, 0.0, np.arange(len(u)), ridge, np.zeros(1, np.int64))
         taken += done
         bound = max(hi.max(), -lo.min())
         assert abs(u.sum()) <= 1e-11 * bound

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from maxmargin import SVR
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.shared import SharedKernels
-from maxmargin.solvers import c_path
+from maxmargin.solvers.c_path import path as module
 from maxmargin.solvers.c_path.path import solve_c_path, solve_folds, solve_machine
 
 KERNELS = {
@@ -251,16 +251,16 @@ def test_repeated_rows_leave_sums_at_zero_on_every_node():
 @pytest.mark.parametrize("damage", ["sum", "box", "nan"])
 def test_a_machine_with_a_wrong_sum_or_box_is_not_reported_as_solved(data, monkeypatch, damage):
     X, y, train = data
-    true = c_path._paths
+    true = module.solve_all
 
-    def damaged(*args):
-        true(*args)
-        us = args[11]
+    def damaged(K, diag, grid, found, flag):
+        true(K, diag, grid, found, flag)
+        us = found.u
         assert us.shape == (1, 3, len(y))
         positive = np.flatnonzero(train & (y > 0))[:2]
         us[0, 1, positive] += {"sum": [0.0, -1e-3], "box": [1e3, -1e3], "nan": [np.nan, 0.0]}[damage]
 
-    monkeypatch.setattr(c_path, "_paths", damaged)
+    monkeypatch.setattr(module, "solve_all", damaged)
     path = solve_c_path(KERNELS["rbf"](X), y, train, [0.1, 1.0, 10.0])
     assert path.solved.tolist() == [True, False, True]
     assert np.isinf(path.violation[1])

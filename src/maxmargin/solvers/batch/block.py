@@ -130,7 +130,7 @@ class FullBlock(Block):
 
 
 @compiled()
-def compute_row(rows, i):  # type: ignore[no-untyped-def]
+def compute_row(rows, i):
     """Compute row i of the block."""
     rows.valid[i] = True
     sample = rows.samples[i]
@@ -146,18 +146,18 @@ def compute_row(rows, i):  # type: ignore[no-untyped-def]
 
 
 @overload(has, inline="always")
-def _has(rows, i):  # type: ignore[no-untyped-def]
+def _has(rows, i):
     if is_kind(rows, BlockRows):
         return lambda rows, i: rows.valid[i]
     return None
 
 
 @overload(fetch, inline="always")
-def _fetch(rows, i, flag):  # type: ignore[no-untyped-def]
+def _fetch(rows, i, flag):
     if not is_kind(rows, BlockRows):
         return None
 
-    def implementation(rows, i, flag):  # type: ignore[no-untyped-def]
+    def implementation(rows, i, flag):
         compute_row(rows, i)
         return 0  # rows of a block are not counted one by one
 
@@ -165,14 +165,14 @@ def _fetch(rows, i, flag):  # type: ignore[no-untyped-def]
 
 
 @overload(begin, inline="always")
-def _begin(rows, i, r, start):  # type: ignore[no-untyped-def]
+def _begin(rows, i, r, start):
     if is_kind(rows, BlockRows):
         return lambda rows, i, r, start: i * rows.stride + start
     return None
 
 
 @compiled()
-def _mirror(Q, block, places, there, start, end):  # type: ignore[no-untyped-def]
+def _mirror(Q, block, places, there, start, end):
     """``Q[places, there] = block`` and its transpose, for the columns start:end of the block."""
     for r in range(len(places)):
         row, line = Q[places[r]], block[r]

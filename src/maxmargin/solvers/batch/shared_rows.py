@@ -79,7 +79,7 @@ class SharedRows(NamedTuple):
 
 
 @compiled()
-def need(rows, i, touched, flag):  # type: ignore[no-untyped-def]
+def need(rows, i, touched, flag):
     """Compute what is missing of row i; returns the number of values, -1 if there is no room or no time."""
     computed = 0
     width = PANEL_BYTES // rows.pool.itemsize
@@ -107,7 +107,7 @@ def need(rows, i, touched, flag):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def gradient(rows, touched, samples, u, p, ridge, g, flag):  # type: ignore[no-untyped-def]
+def gradient(rows, touched, samples, u, p, ridge, g, flag):
     """``g = (K + diag(ridge)) u - p``, summed in float64; returns the kernel values computed, or -1."""
     support = support_of(u)
     total = 0
@@ -133,7 +133,7 @@ def gradient(rows, touched, samples, u, p, ridge, g, flag):  # type: ignore[no-u
 
 
 @compiled()
-def support_of(u):  # type: ignore[no-untyped-def]
+def support_of(u):
     """`np.flatnonzero`, which takes longer to compile."""
     count = 0
     for t in range(len(u)):
@@ -147,7 +147,7 @@ def support_of(u):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def pool_places(shared, touched, samples, ridge, buffers):  # type: ignore[no-untyped-def]
+def pool_places(shared, touched, samples, ridge, buffers):
     """The rows and places of a problem: its segments one after the other, each up to the next full panel."""
     n_places = n_ranges = 0
     for s in touched:
@@ -178,18 +178,18 @@ def pool_places(shared, touched, samples, ridge, buffers):  # type: ignore[no-un
 
 
 @overload(has, inline="always")
-def _has(rows, i):  # type: ignore[no-untyped-def]
+def _has(rows, i):
     if is_kind(rows, PoolRows):
         return lambda rows, i: rows.there[i]
     return None
 
 
 @overload(fetch, inline="always")
-def _fetch(rows, i, flag):  # type: ignore[no-untyped-def]
+def _fetch(rows, i, flag):
     if not is_kind(rows, PoolRows):
         return None
 
-    def implementation(rows, i, flag):  # type: ignore[no-untyped-def]
+    def implementation(rows, i, flag):
         computed = need(rows.shared, rows.samples[i], rows.touched, flag)
         rows.there[i] = computed >= 0
         return computed
@@ -198,7 +198,7 @@ def _fetch(rows, i, flag):  # type: ignore[no-untyped-def]
 
 
 @overload(begin, inline="always")
-def _begin(rows, i, r, start):  # type: ignore[no-untyped-def]
+def _begin(rows, i, r, start):
     if is_kind(rows, PoolRows):
         return lambda rows, i, r, start: rows.shared.where[rows.samples[i], rows.segment[r]] + rows.within[r]
     return None

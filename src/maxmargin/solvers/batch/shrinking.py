@@ -84,7 +84,7 @@ class Shrunk:
 
 
 @compiled()
-def _active(g, u, lo, hi, group, least, most, margin):  # type: ignore[no-untyped-def]
+def _active(g, u, lo, hi, group, least, most, margin):
     """Variables that are free, or whose gradient is not clearly on the right side of the others'."""
     out = np.empty(len(u), np.intp)
     n = 0

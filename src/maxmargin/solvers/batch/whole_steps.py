@@ -19,7 +19,7 @@ STEPS, EVALS, STOPPED = range(7, 10)
 
 
 @compiled()
-def _gather(exact, samples):  # type: ignore[no-untyped-def]
+def _gather(exact, samples):
     """Some samples as a dense matrix in float64, centred."""
     out = np.zeros((len(samples), len(exact.centre)))
     for r in range(len(samples)):
@@ -33,7 +33,7 @@ def _gather(exact, samples):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _squared_norms(rows):  # type: ignore[no-untyped-def]
+def _squared_norms(rows):
     out = np.zeros(len(rows))
     for r in range(len(rows)):
         for c in range(rows.shape[1]):
@@ -42,7 +42,7 @@ def _squared_norms(rows):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _measured_error(u, g, lo, hi, p, ridge, samples, pad, exact):  # type: ignore[no-untyped-def]
+def _measured_error(u, g, lo, hi, p, ridge, samples, pad, exact):
     """The largest error of the gradient among entries near the boundary, from exact kernel values."""
     low, high = extremes_of(u, g, lo, hi)
     low, high = min(low, high) - pad, max(low, high) + pad
@@ -67,7 +67,7 @@ def _measured_error(u, g, lo, hi, p, ridge, samples, pad, exact):  # type: ignor
 
 
 @compiled()
-def solve_whole(  # type: ignore[no-untyped-def]
+def solve_whole(
     rows, touched, samples, u, g, p, lo, hi, ridge, total, tol, error, rounding, exact, max_steps, big, tau,
     buffers, flag, report,
 ):  # fmt: skip
@@ -112,9 +112,7 @@ def solve_whole(  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def steps_on_all(  # type: ignore[no-untyped-def]
-    shared, touched, samples, u, g, lo, hi, ridge, tol, max_steps, big, tau, buffers, flag
-):
+def steps_on_all(shared, touched, samples, u, g, lo, hi, ridge, tol, max_steps, big, tau, buffers, flag):
     """Pair steps on all variables, changing u; returns the steps taken and the kernel values computed."""
     dtype = shared.pool.dtype.type
     rows, places = pool_places(shared, touched, samples, ridge, buffers)

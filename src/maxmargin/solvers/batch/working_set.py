@@ -168,7 +168,7 @@ class WorkingSet:
 
 
 @compiled()
-def _select(g, u, lo, hi, group, inside, least, most, wanted, out):  # type: ignore[no-untyped-def]
+def _select(g, u, lo, hi, group, inside, least, most, wanted, out):
     """The `wanted` worst violators of either side outside the working set; how many were found.
 
     A histogram of the violations finds the threshold in one pass, without sorting. Of those in the

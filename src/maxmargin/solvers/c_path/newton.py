@@ -11,7 +11,7 @@ from maxmargin.solvers.c_path.steps import BIG
 
 
 @compiled(fastmath=REORDER)
-def _solve_rows(R, size, X, start, count):  # type: ignore[no-untyped-def]
+def _solve_rows(R, size, X, start, count):
     """Each of `count` rows x of X, an even number, becomes ``(R R')^-1 x``; R is lower triangular."""
     zero, one = R.dtype.type(0.0), R.dtype.type(1.0)
     for i in range(size):
@@ -38,7 +38,7 @@ def _solve_rows(R, size, X, start, count):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _factor(A, ridge, flag):  # type: ignore[no-untyped-def]
+def _factor(A, ridge, flag):
     """Cholesky factor of A with a ridge, raised until there is one; the ridge, or -1. A is changed."""
     m = len(A)
     diagonal, mean = np.empty(m), 0.0
@@ -60,14 +60,15 @@ def _factor(A, ridge, flag):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def _direction(R, size, g, below, above, d, small, flag):  # type: ignore[no-untyped-def]
+def _direction(R, size, g, below, above, d, small, flag):
     r"""The minimum d in the box, with sum zero, of the quadratic with gradient g and matrix A = R R'.
 
     With :math:`w = A^{-1}g` and :math:`v = A^{-1}e` the step is :math:`\lambda v - w`. It is taken as far as
-    the first bound; that variable is fixed there and taken out of the inverse, which is kept in product form:
-    :math:`A^{-1} - \sum_p c_p c_p^\top`. Columns of the inverse are solved for some at a time, for those
-    variables that are going to meet their bounds next. One at a time, for what lies beyond its bound in the
-    first step need not do so in the last. It ends early where a pivot gets too `small` or the flag is raised.
+    the first bound; that variable is fixed there and removed from the inverse, which is kept in product form:
+    :math:`A^{-1} - \sum_p c_p c_p^\top`. Columns of the inverse are computed in batches, for the variables
+    that are likely to meet their bounds next. Variables are fixed one at a time, because a variable beyond
+    its bound in the first step need not be beyond it in the last. The loop ends early where a pivot is too
+    `small` or the flag is raised.
     """
     batch, most = 16, min(size, 512)
     w, v, p, reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
@@ -88,7 +89,7 @@ def _direction(R, size, g, below, above, d, small, flag):  # type: ignore[no-unt
             break
         sum_w, sum_v, total = 0.0, 0.0, 0.0
         for i in range(size):
-            # Rounding leaves something of those that were taken out, and with equal rows much: they do not
+            # Removed variables have rounding errors instead of zeros, large ones with equal rows: they do not
             # move, so that the step would not sum to zero.
             sum_w += w[i] * active[i]
             sum_v += v[i] * active[i]
@@ -162,7 +163,7 @@ def _direction(R, size, g, below, above, d, small, flag):  # type: ignore[no-unt
 
 
 @compiled(fastmath=REORDER)
-def _lowest(A, g, d):  # type: ignore[no-untyped-def]
+def _lowest(A, g, d):
     """Where on the way from 0 to d the objective is lowest, as a share of d; 0 if d does not descend."""
     slope, curvature = 0.0, 0.0
     for i in range(len(d)):
@@ -177,7 +178,7 @@ def _lowest(A, g, d):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _restore_sum(d, below, above):  # type: ignore[no-untyped-def]
+def _restore_sum(d, below, above):
     """Bring the sum of d to zero with those inside the box: near-singular matrices have much to cancel."""
     for _ in range(3):
         total, room = 0.0, 0.0
@@ -195,7 +196,7 @@ def _restore_sum(d, below, above):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _is_balanced(d):  # type: ignore[no-untyped-def]
+def _is_balanced(d):
     """Whether the sum of d is zero within rounding; no for NaN."""
     total, size = 0.0, 0.0
     for i in range(len(d)):
@@ -205,12 +206,14 @@ def _is_balanced(d):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def newton(K, u, g, lo, hi, kink, middle, members, scale, ridge, flag):  # type: ignore[no-untyped-def]
+def newton(matrix, point, middle, members, ridge, flag):
     """A Newton step on some variables; returns whether there was one, and the ridge.
 
-    With a kink at zero a variable stays on its side of it; one at zero goes to the side to which `middle`,
-    the gradient of the free ones, lets it.
+    With a kink at zero a variable stays on its side of it; one at zero moves to the side that its gradient,
+    compared with `middle`, the gradient of the free ones, determines.
     """
+    K, scale = matrix.K, matrix.scale
+    u, g, lo, hi, kink = point
     size = len(members)
     A = np.empty((size, size), K.dtype)
     gradient, below, above, d = np.empty(size), np.empty(size), np.empty(size), np.empty(size)

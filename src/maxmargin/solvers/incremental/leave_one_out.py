@@ -102,7 +102,7 @@ def _without(machine: CheckedMargins, k: int) -> float:
 
 
 @compiled()
-def _leave_out(T, q, sign, s, rows, tol, out, left):  # type: ignore[no-untyped-def]
+def _leave_out(T, q, sign, s, rows, tol, out, left):
     """For each k of `rows` (positions in S): the value v_k when k has left; `left` marks those not found."""
     n = len(q)
     inside = np.zeros(n, np.bool_)
@@ -171,7 +171,7 @@ def _leave_out(T, q, sign, s, rows, tol, out, left):  # type: ignore[no-untyped-
 
 
 @compiled()
-def _eliminate(A, b):  # type: ignore[no-untyped-def]
+def _eliminate(A, b):
     """``b = A^-1 b`` in place, with row pivoting; `numpy.linalg.solve` takes many seconds to compile."""
     n = len(b)
     for k in range(n):

@@ -178,7 +178,7 @@ class ActiveSet:
 
 
 @compiled()
-def _first_bound(size, members, u, lo, hi, d, sign):  # type: ignore[no-untyped-def]
+def _first_bound(size, members, u, lo, hi, d, sign):
     """The member that is first to meet a bound along sign * d, and after which length."""
     block, way = -1, np.inf
     for k in range(size):
@@ -194,7 +194,7 @@ def _first_bound(size, members, u, lo, hi, d, sign):  # type: ignore[no-untyped-
 
 
 @compiled()
-def _prune(packed, size, members, work, u, lo, hi, block, rises):  # type: ignore[no-untyped-def]
+def _prune(packed, size, members, work, u, lo, hi, block, rises):
     """Put a member on the bound that it met and take it out; which variable it was."""
     j = members[block]
     u[j] = hi[j] if rises else lo[j]
@@ -205,7 +205,7 @@ def _prune(packed, size, members, work, u, lo, hi, block, rises):  # type: ignor
 
 
 @compiled()
-def _relax(packed, size, members, work, u, lo, hi, gone, level):  # type: ignore[no-untyped-def]
+def _relax(packed, size, members, work, u, lo, hi, gone, level):
     """See `ActiveSet.relax`; work[1] holds the gradient."""
     y, d = work[1], work[2]
     forward(packed, size, y)
@@ -234,7 +234,7 @@ def _relax(packed, size, members, work, u, lo, hi, gone, level):  # type: ignore
 
 
 @compiled()
-def _move(packed, size, members, work, u, lo, hi, c, diag, excess, goal, gone):  # type: ignore[no-untyped-def]
+def _move(packed, size, members, work, u, lo, hi, c, diag, excess, goal, gone):
     """See `ActiveSet.learn`; work[1] holds the column of c. With a `goal`, c moves by that much in all."""
     a, beta = work[1], work[2]
     forward(packed, size, a)

@@ -91,12 +91,12 @@ def _violators(state: State, part: slice, level: float, tol: float) -> Index:
 
 
 @compiled()
-def _may_move(u, lo, hi, excess, tol):  # type: ignore[no-untyped-def]
+def _may_move(u, lo, hi, excess, tol):
     return (excess < -tol and u < hi) or (excess > tol and u > lo)
 
 
 @compiled()
-def _next_violator(  # type: ignore[no-untyped-def]
+def _next_violator(
     g, u, base, lo, hi, ridge, member, idx, delta, table, slot, column, start, stop, level, tol
 ):
     """See `_Run.violator`; also returns the kernel values used."""

@@ -78,7 +78,7 @@ class Cycles(NamedTuple):
 
 
 @compiled()
-def remember(cycles, lower, upper, step, gain):  # type: ignore[no-untyped-def]
+def remember(cycles, lower, upper, step, gain):
     """Take note of an update that was made: `step` moved from `upper` to `lower`, f fell by `gain`."""
     now = cycles.clock[_NOW]
     at = now % len(cycles.entering)
@@ -92,19 +92,19 @@ def remember(cycles, lower, upper, step, gain):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def forget(cycles):  # type: ignore[no-untyped-def]
+def forget(cycles):
     """Start afresh: after a cycle step the remembered updates are stale."""
     cycles.clock[_BEGIN] = cycles.clock[_NOW]
 
 
 @compiled()
-def dismiss(cycles, k):  # type: ignore[no-untyped-def]
+def dismiss(cycles, k):
     """A cycle of k updates did not pay: look at none before another such round is over."""
     cycles.clock[_WAIT] = cycles.clock[_NOW] + k
 
 
 @compiled()
-def closed(cycles, lower, upper):  # type: ignore[no-untyped-def]
+def closed(cycles, lower, upper):
     """The updates of the cycle that an update of this pair would close, itself included; 0 if none."""
     now = cycles.clock[_NOW]
     if now < cycles.clock[_WAIT]:
@@ -120,7 +120,7 @@ def closed(cycles, lower, upper):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _join(cycles, size, i, amount):  # type: ignore[no-untyped-def]
+def _join(cycles, size, i, amount):
     h = cycles.place[i]
     if h < 0:
         h = size
@@ -133,7 +133,7 @@ def _join(cycles, size, i, amount):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def collapse(cycles, k, lower, upper, step):  # type: ignore[no-untyped-def]
+def collapse(cycles, k, lower, upper, step):
     """V of the last k - 1 updates and the one given: fills `members` and `mu`, returns M.
 
     The given pair stands first. What cancels out is left out.
@@ -158,7 +158,7 @@ def collapse(cycles, k, lower, upper, step):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def decrease(cycles, k, gain):  # type: ignore[no-untyped-def]
+def decrease(cycles, k, gain):
     """G: what the last k - 1 updates and one with the given gain took off f."""
     now, ring = cycles.clock[_NOW], len(cycles.entering)
     total = gain
@@ -168,7 +168,7 @@ def decrease(cycles, k, gain):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def room(cycles, size, u, lo, hi):  # type: ignore[no-untyped-def]
+def room(cycles, size, u, lo, hi):
     """The longest step along V that keeps u in its box."""
     limit = np.inf
     for h in range(size):
@@ -181,7 +181,7 @@ def room(cycles, size, u, lo, hi):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def length(k, size, slope, total, limit):  # type: ignore[no-untyped-def]
+def length(k, size, slope, total, limit):
     """How far to go along V, or 0 if that does not descend or does not pay; and what it gains.
 
     The step reads ``size`` rows where the last update alone reads two: the others must earn at least what
@@ -198,7 +198,7 @@ def length(k, size, slope, total, limit):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def plan(cycles, k, size, slope, gain, u, lo, hi, there, most, need):  # type: ignore[no-untyped-def]
+def plan(cycles, k, size, slope, gain, u, lo, hi, there, most, need):
     """How far to go along the collapsed cycle, what that gains, and how many rows must be fetched first.
 
     A step that does not pay, or of more than `most` rows, is dismissed. Where a row is missing (`there`), all
@@ -217,7 +217,7 @@ def plan(cycles, k, size, slope, gain, u, lo, hi, there, most, need):  # type: i
 
 
 @compiled()
-def move(cycles, size, step, u, lo, hi):  # type: ignore[no-untyped-def]
+def move(cycles, size, step, u, lo, hi):
     """Take the step in u; what reaches a bound is put there exactly, the sum stays what it is."""
     error = 0.0
     spare = -1

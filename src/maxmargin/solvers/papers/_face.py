@@ -91,7 +91,7 @@ def on_face(
 
 
 @compiled()
-def _levels(g, u, lo, hi, free, group, level):  # type: ignore[no-untyped-def]
+def _levels(g, u, lo, hi, free, group, level):
     """Each group's mean gradient over its free variables; without any, the middle of what violates most."""
     n_groups = len(level)
     count = np.zeros(n_groups)
@@ -116,7 +116,7 @@ def _levels(g, u, lo, hi, free, group, level):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _release(g, u, lo, hi, free, group, level, flat):  # type: ignore[no-untyped-def]
+def _release(g, u, lo, hi, free, group, level, flat):
     """Free what violates its multiplier by more than `flat`; whether there was anything.
 
     Many freed at once shift the mean: those that would then leave the box are put back.
@@ -144,7 +144,7 @@ def _release(g, u, lo, hi, free, group, level, flat):  # type: ignore[no-untyped
 
 
 @compiled()
-def _project(d, g, free, group, drift):  # type: ignore[no-untyped-def]
+def _project(d, g, free, group, drift):
     """Take from d what rounding added to its sums, which conjugate steps would magnify; returns -<g, d>."""
     drift[:] = 0.0
     for t in range(len(d)):
@@ -160,7 +160,7 @@ def _project(d, g, free, group, drift):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def _product(Q, d, z):  # type: ignore[no-untyped-def]
+def _product(Q, d, z):
     """``z = Q d`` from the rows where d is not zero, four at a time; returns how many values that reads."""
     n = len(d)
     chosen, size = np.empty(n + 3, np.int64), 0
@@ -181,7 +181,7 @@ def _product(Q, d, z):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _bend(u, lo, hi, d, step, group, n_groups, change):  # type: ignore[no-untyped-def]
+def _bend(u, lo, hi, d, step, group, n_groups, change):
     """The change from u to the projection of u + step d, d's variables alone, on the box and the sums.
 
     Each group is shifted by the root of a piecewise linear, monotone function: Newton's method in a bracket.
@@ -221,9 +221,7 @@ def _bend(u, lo, hi, d, step, group, n_groups, change):  # type: ignore[no-untyp
 
 
 @compiled()
-def minimise(  # type: ignore[no-untyped-def]
-    Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, reads, flag
-):
+def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, reads, flag):
     """Rosen's method on a block; changes u and its gradient g in place.
 
     Begins by releasing what may be; with steepest directions it ends when the face is optimal after that,

@@ -49,7 +49,7 @@ def factorise(matrix: Floats, packed: Floats) -> None:
 
 
 @compiled()
-def _pack(lower, packed):  # type: ignore[no-untyped-def]
+def _pack(lower, packed):
     at = 0
     for i in range(len(lower)):
         for k in range(i + 1):
@@ -58,7 +58,7 @@ def _pack(lower, packed):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def forward(packed, size, b):  # type: ignore[no-untyped-def]
+def forward(packed, size, b):
     """``b = L^-1 b`` in place."""
     at = 0
     for i in range(size):
@@ -71,7 +71,7 @@ def forward(packed, size, b):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def backward(packed, size, b):  # type: ignore[no-untyped-def]
+def backward(packed, size, b):
     """``b = L^-T b`` in place."""
     at = size * (size + 1) // 2
     for i in range(size - 1, -1, -1):
@@ -84,7 +84,7 @@ def backward(packed, size, b):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def append(packed, size, a, pivot):  # type: ignore[no-untyped-def]
+def append(packed, size, a, pivot):
     """The row of one more variable: a = L^-1 (its column), pivot = the square of the new diagonal."""
     at = size * (size + 1) // 2
     for k in range(size):
@@ -93,7 +93,7 @@ def append(packed, size, a, pivot):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def delete(packed, size, p, vectors):  # type: ignore[no-untyped-def]
+def delete(packed, size, p, vectors):
     """Take variable p out; the rows of `vectors`, each L^-1 b for some b, are changed accordingly.
 
     The rows behind p get the rank-one update by their column p, as rotations (`cos`, `sin`) of that column

@@ -181,14 +181,14 @@ class Extremes(NamedTuple):
 
 
 @compiled(inline="always")
-def product(hulls, i, j):  # type: ignore[no-untyped-def]
+def product(hulls, i, j):
     """<z_i, z_j> for i != j, from the row of i."""
     kernel = np.float64(hulls.table[hulls.slot[i], hulls.column[j]])
     return hulls.sign[i] * hulls.sign[j] * (kernel + hulls.shift)
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
-def _place(g, bar, start, end, k, low_range, high_range, extremes):  # type: ignore[no-untyped-def]
+def _place(g, bar, start, end, k, low_range, high_range, extremes):
     """Where the extremes of hull k are, given the ranges in which they are."""
     # Without a jump out of the loop, which would keep it from being vectorised.
     low, high = g[low_range : min(end, low_range + _RANGE)], g[high_range : min(end, high_range + _RANGE)]
@@ -203,7 +203,7 @@ def _place(g, bar, start, end, k, low_range, high_range, extremes):  # type: ign
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
-def select(hulls, g, bar, extremes):  # type: ignore[no-untyped-def]
+def select(hulls, g, bar, extremes):
     """Find the extremes of g, and of g + bar, in every hull."""
     for k in range(len(hulls.starts) - 1):
         start, end = hulls.starts[k], hulls.starts[k + 1]
@@ -228,7 +228,7 @@ def select(hulls, g, bar, extremes):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=REORDER)
-def add_vertices(hulls, g, i, j, a, b):  # type: ignore[no-untyped-def]
+def add_vertices(hulls, g, i, j, a, b):
     """The margins after W has moved by ``a z_i + b z_j``."""
     g[i] += a * hulls.ridge[i]
     g[j] += b * hulls.ridge[j]
@@ -244,7 +244,7 @@ def add_vertices(hulls, g, i, j, a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled(inline="always")
-def missing(hulls, i, need, report):  # type: ignore[no-untyped-def]
+def missing(hulls, i, need, report):
     """Ask for the row of vertex i if it is not there."""
     if not hulls.there[i]:
         need[report[NEEDED]] = i
@@ -252,7 +252,7 @@ def missing(hulls, i, need, report):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def barred(u):  # type: ignore[no-untyped-def]
+def barred(u):
     """What is added to a margin so that vertices without weight are never the largest."""
     bar = np.empty(len(u))
     for t in range(len(u)):

@@ -54,19 +54,19 @@ class Variables(NamedTuple):
 
 
 @compiled(inline="always")
-def entry(v, i, j):  # type: ignore[no-untyped-def]
+def entry(v, i, j):
     """Q_ij without the ridge, from the row of i."""
     return v.coupling[v.label[i], v.label[j]] * (v.table[v.slot[i], v.column[j]] + v.shift)
 
 
 @compiled(inline="always")
-def curvature(v, i, j):  # type: ignore[no-untyped-def]
+def curvature(v, i, j):
     """Q_ii + Q_jj - 2 Q_ij, from the row of i."""
     return v.diag[i] + v.diag[j] - 2.0 * entry(v, i, j)
 
 
 @compiled()
-def extremes(u, g, lo, hi, group, free_only, first, last):  # type: ignore[no-untyped-def]
+def extremes(u, g, lo, hi, group, free_only, first, last):
     """Per group argmin g over what may rise and argmax g over what may fall (-1: none); the widest range."""
     first[:] = -1
     last[:] = -1
@@ -87,7 +87,7 @@ def extremes(u, g, lo, hi, group, free_only, first, last):  # type: ignore[no-un
 
 
 @compiled()
-def most_violating(v, u, g, first, last, target):  # type: ignore[no-untyped-def]
+def most_violating(v, u, g, first, last, target):
     """The most violating pair."""
     if not extremes(u, g, v.lo, v.hi, v.group, False, first, last) > target:
         return -1, -1, 0
@@ -99,7 +99,7 @@ def most_violating(v, u, g, first, last, target):  # type: ignore[no-untyped-def
 
 
 @compiled()
-def second_order(v, u, g, first, last, target, tau, need, report):  # type: ignore[no-untyped-def]
+def second_order(v, u, g, first, last, target, tau, need, report):
     """The pair of largest decrease among those with the first of a group."""
     if not extremes(u, g, v.lo, v.hi, v.group, False, first, last) > target:
         return -1, -1, 0
@@ -124,7 +124,7 @@ def second_order(v, u, g, first, last, target, tau, need, report):  # type: igno
 
 
 @compiled()
-def staged(v, u, g, first, last, target, tau, cooling, found, need, report):  # type: ignore[no-untyped-def]
+def staged(v, u, g, first, last, target, tau, cooling, found, need, report):
     """The best pair with the first or the last of a class, among its free variables while these violate.
 
     `found[0]` is the violation at the last selection among all variables, kept between calls.

@@ -15,7 +15,7 @@ FIRST_ORDER, SECOND_ORDER, STAGED = range(3)
 
 
 @compiled()
-def pair_steps(  # type: ignore[no-untyped-def]
+def pair_steps(
     v, u, g, rule, budget, target, tau, cooling, found, accelerate, cycles, capacity, need, report
 ):
     """Up to `budget` pair steps; stops early at the target or when the rows in `need` are missing."""
@@ -89,7 +89,7 @@ def pair_steps(  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _add_row(v, g, s, change):  # type: ignore[no-untyped-def]
+def _add_row(v, g, s, change):
     """The gradient after u[s] has changed."""
     row, c = v.table[v.slot[s]], v.label[s]
     for t in range(len(g)):

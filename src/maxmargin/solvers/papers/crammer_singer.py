@@ -132,7 +132,7 @@ class CrammerSinger(Solver[SampleWork]):
 
 
 @compiled()
-def _best(A, B, true, C, out):  # type: ignore[no-untyped-def]
+def _best(A, B, true, C, out):
     """The exact solution of one sample's problem."""
     k = len(B)
     D = B.copy()
@@ -162,7 +162,7 @@ def _best(A, B, true, C, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=IN_ORDER)
-def _range(g, wall):  # type: ignore[no-untyped-def]
+def _range(g, wall):
     """The least gradient that may rise, the wall being where it may not, and the largest of all."""
     least, most = _NEVER, -_NEVER
     for r in range(len(g)):
@@ -172,13 +172,13 @@ def _range(g, wall):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=IN_ORDER)
-def _add(g, x, change):  # type: ignore[no-untyped-def]
+def _add(g, x, change):
     for r in range(len(g)):
         g[r] += x * change[r]
 
 
 @compiled()
-def _gain(least, most, g, t, hi, wall, A, tol):  # type: ignore[no-untyped-def]
+def _gain(least, most, g, t, hi, wall, A, tol):
     """What a step of a sample's worst pair gains; 0 if it violates its conditions by no more than `tol`."""
     v = most - least
     if not v > tol:
@@ -192,7 +192,7 @@ def _gain(least, most, g, t, hi, wall, A, tol):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _inner(K, tau, g, hi, true, tol, most_steps, flag):  # type: ignore[no-untyped-def]
+def _inner(K, tau, g, hi, true, tol, most_steps, flag):
     """Solve for the sample that gains most until none violates by more than `tol`; the steps."""
     q, k = tau.shape
     gain, wall = np.empty(q), np.empty((q, k))

@@ -135,7 +135,7 @@ class Gilbert(HullSolver[HullWork]):
 
 
 @compiled()
-def _gilbert_steps(hulls, u, g, square, relative, by_gap, extremes, budget, need, report):  # type: ignore[no-untyped-def]
+def _gilbert_steps(hulls, u, g, square, relative, by_gap, extremes, budget, need, report):
     """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing."""
     m, n_hulls = len(u), len(hulls.starts) - 1
     bar = barred(u)

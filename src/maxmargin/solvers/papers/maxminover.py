@@ -227,7 +227,7 @@ def apportion(weights: Floats, total: float) -> Floats:
 
 
 @compiled()
-def feasibility_gap(starts, ridge, a, s, total, noise):  # type: ignore[no-untyped-def]
+def feasibility_gap(starts, ridge, a, s, total, noise):
     """(P - D) / (1 + P) for the weights ``a / total`` with margins ``s / total``.
 
     `noise` bounds the error of every one of these margins; what it can amount to is added.
@@ -259,7 +259,7 @@ def feasibility_gap(starts, ridge, a, s, total, noise):  # type: ignore[no-untyp
 
 
 @compiled()
-def _recompute(hulls, a, s):  # type: ignore[no-untyped-def]
+def _recompute(hulls, a, s):
     """``s = Q a`` from the rows in the table; False if some are missing there."""
     for t in range(len(a)):
         if a[t] > 0.0 and not hulls.there[t]:
@@ -280,9 +280,7 @@ def _recompute(hulls, a, s):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def counter_steps(  # type: ignore[no-untyped-def]
-    hulls, a, s, progress, refresh, anew, by_gap, tol, noise, extremes, budget, need, report
-):
+def counter_steps(hulls, a, s, progress, refresh, anew, by_gap, tol, noise, extremes, budget, need, report):
     """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing.
 
     `tol` is that of the feasibility gap, looked at every `refresh` steps, or of the margins' difference.

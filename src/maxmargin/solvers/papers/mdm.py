@@ -123,7 +123,7 @@ class MDM(HullSolver[MDMWork]):
 
 
 @compiled(fastmath=REORDER)
-def _second_order(hulls, g, bar, start, end, lower, tau, gains):  # type: ignore[no-untyped-def]
+def _second_order(hulls, g, bar, start, end, lower, tau, gains):
     """The vertex U of largest decrease for a given L, and that decrease (twice)."""
     low, diag, twice = g[lower], hulls.diag[lower], 2.0 * hulls.sign[lower]
     row = hulls.table[hulls.slot[lower]]
@@ -149,7 +149,7 @@ def _second_order(hulls, g, bar, start, end, lower, tau, gains):  # type: ignore
 
 
 @compiled()
-def _pair_steps(  # type: ignore[no-untyped-def]
+def _pair_steps(
     hulls, u, g, lo, hi, square, relative, second_order, accelerate, cycles, capacity, extremes, budget, tau,
     need, report,
 ):  # fmt: skip

@@ -97,7 +97,7 @@ class NPA(HullSolver[NPAWork]):
 
 
 @compiled()
-def _line(slope, curvature):  # type: ignore[no-untyped-def]
+def _line(slope, curvature):
     """The t in [0, 1] that minimises ``slope t + curvature t^2 / 2``."""
     if slope >= 0.0:
         return 0.0
@@ -105,7 +105,7 @@ def _line(slope, curvature):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def best_of_triangle(p, q, pp, qq, pq):  # type: ignore[no-untyped-def]
+def best_of_triangle(p, q, pp, qq, pq):
     """Minimises ``a p + b q + (a^2 pp + 2 a b pq + b^2 qq) / 2`` over a, b >= 0, a + b <= 1."""
     best_a, best_b, best = 0.0, 0.0, 0.0
     det = pp * qq - pq * pq
@@ -128,9 +128,7 @@ def best_of_triangle(p, q, pp, qq, pq):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _triangle_steps(  # type: ignore[no-untyped-def]
-    hulls, u, g, parts, square, relative, extremes, budget, tau, need, report
-):
+def _triangle_steps(hulls, u, g, parts, square, relative, extremes, budget, tau, need, report):
     """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing."""
     m, n_hulls = len(u), len(hulls.starts) - 1
     bar = barred(u)
