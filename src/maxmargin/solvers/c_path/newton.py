@@ -7,7 +7,7 @@ import numpy as np
 from maxmargin._compiled.intrinsics import fmax, fmin, raised
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.sums import add_rows
-from maxmargin.solvers.c_path.steps import BIG
+from maxmargin.solvers.c_path.state import BIG
 
 
 @compiled(fastmath=REORDER)

@@ -11,8 +11,9 @@ from maxmargin._compiled.intrinsics import fmax, fmin
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.sums import add_rows
 from maxmargin._types import Floats
-from maxmargin.solvers.c_path.steps import BIG
 
+# A gradient that nothing exceeds.
+BIG = 1e30
 # Distance to a bound, relative to the box and to the largest variable, that counts as rounding.
 AT_BOUND = 1e-12
 # Sum of the variables, relative to that of their absolute values, that counts as rounding.
