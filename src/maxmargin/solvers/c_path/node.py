@@ -11,6 +11,7 @@ from maxmargin.solvers.c_path.block import LARGEST, empty_block, gather, select
 from maxmargin.solvers.c_path.newton import newton
 from maxmargin.solvers.c_path.state import (
     AT_BOUND,
+    BIG,
     Point,
     is_feasible,
     make_feasible,
@@ -27,8 +28,6 @@ from maxmargin.solvers.pairs import pair_steps
 _NEWTON, _SMALL = 3000, 1000
 # Fewest pair steps that a round may take.
 _FEWEST_STEPS = 300
-# A gradient that nothing exceeds.
-_BIG = 1e30
 # Rounds per node, and how often one with a wrong sum is repaired and trained further.
 _ROUNDS, _REPAIRS = 1000, 2
 
@@ -96,7 +95,7 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
     up, down = np.empty(n, K.dtype), np.empty(n, K.dtype)
     change, moved = np.empty(n), np.empty(n, np.int64)
     always, everyone, no_ridge = np.ones(n, np.bool_), np.arange(n), np.empty(0)
-    big = K.dtype.type(_BIG)
+    big = K.dtype.type(BIG)
     tau = K.dtype.type((1e-6 if K.itemsize == 4 else 1e-12) * scale)
     steps, spent, stalled = 0, 0.0, 0
     want_newton, exact = False, False
@@ -150,9 +149,8 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
         most = int(min(most, 4.0 * size, budget - steps))
         inner = K.dtype.type(max(0.5 * tol, 0.1 * (high - low)))
         flat = K.reshape(-1) if direct else block.Q.reshape(-1)
-        rows = MatrixRows(
-            flat, n if direct else len(block.Q), always if direct else block.valid, K, slots, size
-        )
+        stride, valid = (K.shape[1], always) if direct else (block.Q.shape[1], block.valid)
+        rows = MatrixRows(flat, stride, valid, K, slots, size)
         taken, _ = pair_steps(
             rows, block_places(size, everyone, diag_w, up, down), x, lo_w, hi_w, g_w, no_ridge,
             K.dtype.type(kink), inner, most, big, tau, flag,
