@@ -25,6 +25,7 @@ from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators._weights import checked_weights
+from maxmargin.estimators.search_axes import Axis
 from maxmargin.kernels._columns import product
 from maxmargin.kernels.expansion import expand, linear
 from maxmargin.kernels.gamma import resolve_gamma
@@ -117,6 +118,10 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the support vector machines."""
 
     _advice: ClassVar[dict[Status, str]] = _ADVICE
+    # Along which parameters a search trains: along the second the nodes without a neighbour along the first.
+    # The first nodes along these start from each other along the spine, where there is one.
+    _search_axes: ClassVar[tuple[Axis, ...]] = ()
+    _search_spine: ClassVar[Axis | None] = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions(set(NAMES)), callable],
         "degree": [Interval(Integral, 0, None, closed="left")],
