@@ -110,9 +110,9 @@ class Folds:
         own = (np.dtype(dtype).name, kind)
         if before is None:
             made = self._once(("whole", *own), lambda: self._with_kernels(_checked(X, kind), dtype))
-            # A shared matrix has every row once.
             if isinstance(made, Refused):
                 return made
+            # A shared matrix has every row once.
             if made[1] is None or len(np.unique(train)) == len(train):
                 return Fold(made[0], train, test, made[1])
         made = self._once(
