@@ -106,7 +106,7 @@ def _problem_of_nodes(nodes: Nodes) -> str | None:
     if not nodes.only_c:
         return "other parameters than C change along the chain"
     Cs = [estimator.C for estimator in nodes.estimators.values()]
-    if not all(isinstance(C, Real) and 0 < C < np.inf for C in Cs):
+    if not all(isinstance(C, Real) and 0 < float(C) < np.inf for C in Cs):
         return "C must be a positive number, and finite"
     if not np.all(np.diff(np.array(Cs, dtype=np.float64)) > 0):
         return "C does not ascend along the chain"
