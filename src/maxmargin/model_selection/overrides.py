@@ -20,11 +20,10 @@ def overridden(kind: type) -> list[str]:
     --------
     >>> from maxmargin import SVC
     >>> from maxmargin.model_selection.overrides import overridden
-    >>> class Scaled(SVC):
-    ...     def fit(self, X, y, sample_weight=None):
-    ...         return super().fit(2.0 * X, y, sample_weight)
-    >>> overridden(SVC), overridden(Scaled)
-    ([], ['fit'])
+    >>> overridden(SVC)
+    []
+    >>> overridden(type("Scaled", (SVC,), {"fit": lambda self, X, y: ..., "__module__": "elsewhere"}))
+    ['fit']
     """
     mro = kind.__mro__
     found: set[str] = set()
