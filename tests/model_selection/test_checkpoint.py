@@ -4,10 +4,10 @@ import random
 import numpy as np
 import pytest
 
-from maxmargin.model_selection.chains import Chain
 from maxmargin.model_selection.checkpoint import Checkpoint, CheckpointError, fingerprint
+from maxmargin.model_selection.jobs import Job
 
-CHAIN = Chain(folds=(1,), nodes=(3, 4), parents=(-1, 3))
+JOB = Job(folds=(1,), nodes=(3, 4), parents=(-1, 3))
 RESULTS = [
     {"fit_error": None, "test_scores": np.float64(0.1 + 0.2), "fit_time": 0.5, "n_test_samples": 7},
     {"fit_error": None, "test_scores": {"a": 0.25, "b": float("nan")}, "fit_time": 0.5, "n_test_samples": 7},
@@ -16,12 +16,12 @@ RESULTS = [
 
 @pytest.fixture
 def file(tmp_path):
-    """A checkpoint of three chains."""
+    """A checkpoint of three jobs."""
     store = Checkpoint(tmp_path / "c", "x")
     assert store.load() == {}
-    store.add(CHAIN, [RESULTS])
+    store.add(JOB, [RESULTS])
     for fold in (2, 3):
-        store.add(Chain((fold,), (3,), (-1,)), [RESULTS[:1]])
+        store.add(Job((fold,), (3,), (-1,)), [RESULTS[:1]])
     return tmp_path / "c"
 
 
@@ -46,7 +46,7 @@ def test_a_last_line_that_was_cut_off_is_dropped_and_written_over(file, left):
     again = Checkpoint(file, "x")
     assert len(again.load()) == 4
     assert file.read_bytes() == whole
-    again.add(Chain((0,), (0,), (-1,)), [RESULTS[:1]])
+    again.add(Job((0,), (0,), (-1,)), [RESULTS[:1]])
     assert len(Checkpoint(file, "x").load()) == 5
 
 
@@ -102,7 +102,7 @@ def test_any_damage_is_an_error_or_leaves_fewer_results_but_never_others(file):
 def test_a_line_of_another_search_is_damage(file, tmp_path):
     other = Checkpoint(tmp_path / "other", "y")
     other.load()
-    other.add(CHAIN, [RESULTS])
+    other.add(JOB, [RESULTS])
     file.write_bytes(file.read_bytes() + (tmp_path / "other").read_bytes().splitlines(keepends=True)[1])
     with pytest.raises(CheckpointError, match="line 5: damaged"):
         Checkpoint(file, "x").load()
@@ -124,7 +124,7 @@ def test_a_missing_folder_is_an_error_and_is_not_made(tmp_path):
 def test_failures_are_not_kept(tmp_path):
     store = Checkpoint(tmp_path / "c", "x")
     store.load()
-    store.add(Chain((0,), (0,), (-1,)), [[{"fit_error": "Traceback", "test_scores": np.nan}]])
+    store.add(Job((0,), (0,), (-1,)), [[{"fit_error": "Traceback", "test_scores": np.nan}]])
     assert store.load() == {}
 
 

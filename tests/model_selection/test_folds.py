@@ -1,9 +1,16 @@
+import pickle
+import re
+
 import numpy as np
 import pytest
-from sklearn.preprocessing import KernelCenterer
+import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, KernelCenterer
 
 from maxmargin import SVC
+from maxmargin.kernels import Kernel
 from maxmargin.model_selection.folds import Folds, kind_of
+from maxmargin.model_selection.refusal import Refused
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 Y = np.arange(12) % 2
@@ -38,12 +45,63 @@ def test_a_given_matrix_is_split_by_rows_and_columns(memory, split):
     np.testing.assert_array_equal(test, K[np.ix_(split[1], split[0])])
 
 
-def test_what_cannot_be_shared_is_left_to_scikit_learn():
+def fails(X):
+    raise KeyError("no such column")
+
+
+@pytest.mark.parametrize(
+    ("data", "before", "kind", "reason"),
+    [
+        (X @ X.T, KernelCenterer(), "given", "a pipeline changes a precomputed kernel matrix"),
+        (X, None, "given", r"has the shape \(12, 3\)"),
+        (sp.csr_matrix(X @ X.T), None, "given", "the data cannot be used .*[Ss]parse"),
+        (np.full((12, 2), "a"), None, "named", "the data cannot be used .*could not convert"),
+        (np.where(X > 1, np.nan, X), None, "named", "the data cannot be used .*NaN"),
+        (X, make_pipeline(FunctionTransformer(fails)), "named", "failed .*KeyError: 'no such column'"),
+    ],
+)
+def test_data_that_cannot_be_shared_are_refused_with_a_reason(data, before, kind, reason):
+    refused = Folds(1e9).get(data, Y, 0, SPLIT, before, np.float64, kind)
+    assert isinstance(refused, Refused)
+    assert re.search(reason, refused.reason)
+
+
+def test_a_kernel_matrix_that_cannot_be_used_is_refused_with_a_reason():
+    fold = Folds(1e9).get(1e30 * X, Y, 0, SPLIT, None, np.float32, "named")
+    with np.errstate(all="ignore"):
+        assert "not finite in float32" in fold.matrix(Kernel("linear")).reason
+    fold = Folds(1e9).get(X, Y, 0, SPLIT, None, np.float32, "function")
+    assert "KeyError" in fold.matrix(Kernel(lambda A, B: fails(A))).reason
+    assert "3 rows for 12" in fold.matrix(Kernel(lambda A, B: np.eye(3))).reason
+    np.testing.assert_allclose(fold.matrix(Kernel(lambda A, B: A @ B.T)), X @ X.T, rtol=1e-6, atol=1e-6)
+
+
+def test_a_variance_that_overflows_refuses_the_kernel():
+    fold = Folds(1e9).get(1e200 * X, Y, 0, SPLIT, None, np.float64, "named")
+    assert "variance of X" in fold.kernel_of(SVC()).reason
+    assert fold.kernel_of(SVC(gamma=2.0)).gamma == 2.0
+
+
+def test_a_process_makes_the_folds_that_it_receives_once_and_none_are_sent_to_it():
     folds = Folds(1e9)
-    with pytest.raises(NotImplementedError):
-        folds.get(X @ X.T, Y, 0, SPLIT, KernelCenterer(), np.float64, "given")
-    with pytest.raises(ValueError, match="square"):
-        folds.get(X, Y, 0, SPLIT, None, np.float64, "given")
+    folds.get(np.zeros((1000, 3)), None, 0, SPLIT, None, np.float32, "named")
+    sent = pickle.dumps(folds)
+    assert len(sent) < 500
+    received = pickle.loads(sent)
+    assert received is not folds and pickle.loads(sent) is received
+    assert received.memory == folds.memory
+    other = pickle.loads(pickle.dumps(Folds(1e9)))
+    assert other is not received
+    assert pickle.loads(sent) is not received  # the folds of one search at a time are kept
+
+
+def test_released_folds_are_made_again():
+    folds = Folds(1e9)
+    first = folds.get(X, Y, 0, SPLIT, None, np.float32, "named")
+    received = pickle.loads(pickle.dumps(folds))
+    folds.release()
+    assert folds.get(X, Y, 0, SPLIT, None, np.float32, "named").kernels is not first.kernels
+    assert pickle.loads(pickle.dumps(folds)) is not received
 
 
 def test_kernels_are_told_apart_by_how_they_read_the_data():

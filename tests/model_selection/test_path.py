@@ -114,7 +114,7 @@ def test_order_has_parents_first_and_every_node_once(seed):
 
 def test_wrong_parents_are_refused():
     for parents, message in (
-        ([1, 0], "circle"), ([-1, 1], "circle"), ([-1, 2], "one of"), ([-2], "one of"), ([-0.5], "whole"),
+        ([1, 0], "cycle"), ([-1, 1], "cycle"), ([-1, 2], "one of"), ([-2], "one of"), ([-0.5], "whole"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             Path(parents)

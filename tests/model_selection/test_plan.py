@@ -4,13 +4,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC
+from maxmargin.estimators.search_axes import Axis
 from maxmargin.model_selection import Grid, heuristic
-from maxmargin.model_selection.plan import chains_of, parents_of
+from maxmargin.model_selection.plan import jobs_of, parents_of
 
 GRID = list(ParameterGrid({"C": [10.0, 0.1, 1.0], "gamma": [0.5, 2.0]}))
 
 
-def test_an_svc_walks_up_in_c_at_a_fixed_width():
+def test_c_ascends_for_an_svc_at_a_fixed_width():
     for node, parent in enumerate(parents_of(SVC(), GRID, "auto")):
         if GRID[node]["C"] == 0.1:
             assert parent == -1
@@ -18,7 +19,7 @@ def test_an_svc_walks_up_in_c_at_a_fixed_width():
             assert GRID[parent] == {"C": GRID[node]["C"] / 10, "gamma": GRID[node]["gamma"]}
 
 
-def test_other_machines_walk_as_was_measured_best():
+def test_other_estimators_go_in_the_direction_that_was_measured_best():
     down = parents_of(CrammerSingerSVC(), GRID, "auto")
     assert [GRID[k]["C"] for k in range(6) if down[k] == -1] == [10.0, 10.0]
     grid = list(ParameterGrid({"nu": [0.1, 0.2, 0.3]}))
@@ -26,7 +27,7 @@ def test_other_machines_walk_as_was_measured_best():
     assert parents_of(NuSVC(), grid, "up") == [-1, 0, 1]
 
 
-def test_a_regressor_walks_up_in_c_and_where_c_is_fixed_to_narrower_tubes():
+def test_c_ascends_for_a_regressor_and_where_c_is_fixed_epsilon_descends():
     grid = list(ParameterGrid({"C": [1.0, 2.0], "epsilon": [0.1, 0.2]}))
     for node, parent in enumerate(parents_of(SVR(), grid, "auto")):
         assert parent == -1 if grid[node]["C"] == 1.0 else grid[parent] == {**grid[node], "C": 1.0}
@@ -44,7 +45,7 @@ def test_a_one_class_machine_with_squared_slacks_follows_the_papers_spine_along_
     assert parents_of(machine, list(ParameterGrid(values)), "down").count(-1) == 3
 
 
-def test_the_spine_needs_no_c_and_leaves_out_what_is_no_number():
+def test_the_spine_needs_no_c_and_leaves_out_values_that_are_not_numbers():
     widths = [{"gamma": g} for g in (0.5, "scale", 0.1)]
     assert parents_of(L2OneClassSVM(), widths, "auto") == [2, -1, -1]
     kernels = list(ParameterGrid({"gamma": [0.1, 0.5], "kernel": ["rbf", "laplacian"]}))
@@ -57,35 +58,68 @@ def test_hulls_grow_along_nu_or_mu():
     assert parents_of(AllDistancesSVC(), [{"mu": None}, {"mu": 0.2}, {"mu": 0.1}], "auto") == [-1, 2, -1]
 
 
-def test_without_a_parameter_to_walk_along_every_node_starts_anew():
+def test_without_an_axis_of_the_estimator_every_node_starts_anew():
     assert parents_of(SVC(), [{"gamma": 1.0}, {"gamma": 2.0}], "auto") == [-1, -1]
     assert parents_of(SVC(), GRID, "cold") == [-1] * 6
 
 
 @pytest.mark.parametrize("n_jobs", [1, 4])
-def test_parents_come_before_their_children_in_a_chain(n_jobs):
+def test_parents_come_before_their_children_in_a_job(n_jobs):
     parents = [2, 0, -1, 2, 3, -1]
-    chains = chains_of(SVC(), [{"C": float(k)} for k in range(6)], parents, 3, n_jobs)
-    found = sorted((f, n) for c in chains for f in c.folds for n in c.nodes)
+    jobs = jobs_of(SVC(), [{"C": float(k)} for k in range(6)], parents, 3, n_jobs)
+    found = sorted((f, n) for c in jobs for f in c.folds for n in c.nodes)
     assert found == [(f, n) for f in range(3) for n in range(6)]
-    assert len(chains) == (2 if n_jobs == 1 else 6)
-    for chain in chains:
+    assert len(jobs) == (2 if n_jobs == 1 else 6)
+    for job in jobs:
         seen = set()
-        for node, parent in zip(chain.nodes, chain.parents, strict=True):
+        for node, parent in zip(job.nodes, job.parents, strict=True):
             assert parent == parents[node]
             assert parent == -1 or parent in seen
             seen.add(node)
 
 
-def test_nodes_with_different_preprocessing_do_not_share_a_chain():
+def test_nodes_with_different_preprocessing_do_not_share_a_job():
     pipeline = make_pipeline(StandardScaler(), SVC())
     grid = [{"svc__C": c, "standardscaler__with_mean": m} for m in (True, False) for c in (1.0, 2.0)]
-    chains = chains_of(pipeline, grid, [-1, 0, 1, 2], 1)
-    assert sorted(c.nodes for c in chains) == [(0, 1), (2, 3)]
-    assert all(c.parents[0] == -1 for c in chains)
+    jobs = jobs_of(pipeline, grid, [-1, 0, 1, 2], 1)
+    assert sorted(c.nodes for c in jobs) == [(0, 1), (2, 3)]
+    assert all(c.parents[0] == -1 for c in jobs)
+
+
+class Named(SVC):
+    """A subclass with a parameter of its own."""
+
+    def __init__(self, C=1.0, gamma="scale", name=""):
+        super().__init__(C=C, gamma=gamma)
+        self.name = name
+
+
+class Scaled(SVC):
+    """A subclass with a method of its own."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(2 * X, y, sample_weight)
+
+
+class Reversed(NuSVC):
+    """A subclass with an axis of its own."""
+
+    _search_axes = (Axis("nu", ascending=True),)
+
+
+def test_subclasses_inherit_the_axes_of_their_estimator_or_declare_others():
+    assert parents_of(Named(), GRID, "auto") == parents_of(SVC(), GRID, "auto")
+    assert parents_of(Reversed(), [{"nu": nu} for nu in (0.1, 0.2, 0.3)], "auto") == [-1, 0, 1]
+
+
+def test_all_folds_of_an_estimator_with_a_c_path_are_one_job_also_for_a_subclass():
+    def count(estimator):
+        return len(jobs_of(estimator, GRID, parents_of(estimator, GRID, "auto"), 5))
+
+    assert [count(kind()) for kind in (SVC, Named, Scaled, NuSVC)] == [2, 2, 10, 30]
 
 
 @pytest.mark.parametrize("path", [[0, 1], [1, 0, -1, -1, -1, -1], [7] * 6, "sideways"])
-def test_what_is_no_path_is_refused(path):
+def test_an_invalid_path_is_refused(path):
     with pytest.raises(ValueError, match="path"):
         parents_of(SVC(), GRID, path)

@@ -146,7 +146,9 @@ def test_a_machine_of_the_path_with_a_wrong_sum_is_trained_by_an_ordinary_fit(mo
         found.decision[:] = 1.0
 
     monkeypatch.setattr(c_path, "solve_all", damaged)
-    assert_same_results(*both(SVC(**TIGHT), GRID, X, y, cv=3))
+    ours, theirs = both(SVC(**TIGHT), GRID, X, y, cv=3)
+    assert_same_results(ours, theirs)
+    assert set(ours.trainers_) == {"warm fits: not solved within the budget of the C path"}
 
 
 def test_at_the_usual_tolerance_scores_differ_by_a_few_rows_at_most():
@@ -374,7 +376,7 @@ def test_every_node_with_a_parent_starts_from_its_solution(monkeypatch, estimato
 
 
 @pytest.mark.parametrize("path", [[0], [1, 0, -1, -1], [-1, -1, -1, 9], "sideways"])
-def test_a_path_that_is_none_is_refused(path):
+def test_an_invalid_path_is_refused(path):
     X, y = iris()
     with pytest.raises(ValueError, match="path"):
         SVMSearchCV(SVC(), {"C": [0.1, 1.0, 2.0, 3.0]}, path=path).fit(X, y)
@@ -447,7 +449,7 @@ def test_a_search_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     file = tmp_path / "search.jsonl"
     whole = SVMSearchCV(SVC(), GRID, n_jobs=1).fit(X, y)
     ran = []
-    original = search_module.run_chain
+    original = search_module.run_job
 
     def stop_after_four(*args):
         if len(ran) == 2:
@@ -455,7 +457,7 @@ def test_a_search_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         ran.append(args[-1])
         return original(*args)
 
-    monkeypatch.setattr(search_module, "run_chain", stop_after_four)
+    monkeypatch.setattr(search_module, "run_job", stop_after_four)
     with pytest.warns(ConvergenceWarning, match="resumed"):
         part = SVMSearchCV(SVC(), GRID, n_jobs=1, checkpoint=file).fit(X, y)
     assert part.interrupted_
@@ -465,7 +467,7 @@ def test_a_search_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     with file.open("a") as handle:
         handle.write('{"folds": [0], "nodes": [1')  # cut off
     again = []
-    monkeypatch.setattr(search_module, "run_chain", lambda *args: again.append(args[-1]) or original(*args))
+    monkeypatch.setattr(search_module, "run_job", lambda *args: again.append(args[-1]) or original(*args))
     resumed = SVMSearchCV(SVC(), GRID, n_jobs=1, checkpoint=file).fit(X, y)
     assert not resumed.interrupted_
     assert len(again) == 3 - 2
@@ -488,7 +490,7 @@ def test_a_damaged_checkpoint_or_a_missing_folder_is_an_error_before_training(tm
     file = tmp_path / "search.jsonl"
     SVMSearchCV(SVC(), GRID, checkpoint=file).fit(X, y)
     file.write_bytes(file.read_bytes().replace(b'"n_test_samples": 30', b'"n_test_samples": 31', 1))
-    monkeypatch.setattr(search_module, "run_chain", _no_training)
+    monkeypatch.setattr(search_module, "run_job", _no_training)
     with pytest.raises(ValueError, match=r"search.jsonl, line 2: damaged"):
         SVMSearchCV(SVC(), GRID, checkpoint=file).fit(X, y)
     with pytest.raises(FileNotFoundError, match="folder"):
@@ -565,7 +567,7 @@ def _no_training(*args):
 )
 @pytest.mark.parametrize("estimator", [SVC(), make_pipeline(StandardScaler(), SVC())])
 def test_a_scorer_of_probabilities_is_refused_in_one_line_before_training(monkeypatch, scoring, estimator):
-    monkeypatch.setattr(search_module, "run_chain", _no_training)
+    monkeypatch.setattr(search_module, "run_job", _no_training)
     X, y = iris()
     with pytest.raises(ValueError, match="needs predict_proba, which SVC does not have") as error:
         SVMSearchCV(estimator, {}, scoring=scoring, refit=False).fit(X, y)
@@ -573,7 +575,7 @@ def test_a_scorer_of_probabilities_is_refused_in_one_line_before_training(monkey
 
 
 def test_a_scorer_of_decision_values_is_refused_for_a_regressor_before_training(monkeypatch):
-    monkeypatch.setattr(search_module, "run_chain", _no_training)
+    monkeypatch.setattr(search_module, "run_job", _no_training)
     X, y = iris()
     with pytest.raises(ValueError, match="decision_function or predict_proba, which SVR does not have"):
         SVMSearchCV(SVR(), {"C": [1.0]}, scoring="roc_auc").fit(X, y)

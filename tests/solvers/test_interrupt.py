@@ -183,7 +183,7 @@ def test_installed_libraries_are_taken_to_use_what_they_fit():
     library = interrupt._libraries()[0]
     assert called_from("tuner.study", library + "tuner/study.py")
     assert called_from("sklearn.model_selection._validation", "/home/me/scikit-learn/_validation.py")
-    assert called_from("maxmargin.model_selection.chains", "chains.py")
+    assert called_from("maxmargin.model_selection.runner", "runner.py")
     assert not called_from("my_study", "/home/me/my_study.py")
     assert not called_from("sklearn.pipeline", library + "sklearn/pipeline.py")
     assert not called_from("ipykernel.zmqshell", library + "ipykernel/zmqshell.py")

@@ -16,6 +16,7 @@ from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from maxmargin._types import Floats
 from maxmargin.estimators._one_machine import OneMachineSVC
 from maxmargin.estimators.base import BaseSVM
+from maxmargin.estimators.search_axes import Axis
 
 
 class AllDistancesSVC(OneMachineSVC):
@@ -80,6 +81,7 @@ class AllDistancesSVC(OneMachineSVC):
     ((150, 3), 0.94)
     """
 
+    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False), Axis("mu", ascending=True))
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "mu": [Interval(Real, 0.0, None, closed="neither"), None],

@@ -26,6 +26,7 @@ from maxmargin.estimators._observers import Observers
 from maxmargin.estimators._plan import Plan
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators._weights import checked_weights
+from maxmargin.estimators.search_axes import Axis
 from maxmargin.kernels._columns import product
 from maxmargin.kernels.expansion import expand, linear
 from maxmargin.kernels.gamma import resolve_gamma
@@ -60,6 +61,10 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the support vector machines."""
 
     _advice: ClassVar[dict[Status, str]] = _ADVICE
+    # Along which parameters a search trains: along the second the nodes without a neighbour along the first.
+    # The first nodes along these start from each other along the spine, where there is one.
+    _search_axes: ClassVar[tuple[Axis, ...]] = ()
+    _search_spine: ClassVar[Axis | None] = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions(set(NAMES)), callable],
         "degree": [Interval(Integral, 0, None, closed="left")],

@@ -15,6 +15,7 @@ from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin._types import Floats
 from maxmargin.estimators._one_machine import OneMachineSVC
 from maxmargin.estimators.base import BaseSVM
+from maxmargin.estimators.search_axes import Axis
 
 
 class CrammerSingerSVC(OneMachineSVC):
@@ -63,6 +64,7 @@ class CrammerSingerSVC(OneMachineSVC):
     ((150, 3), 0.99)
     """
 
+    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("C", ascending=False),)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="neither")],

@@ -17,6 +17,7 @@ from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin._types import Floats
 from maxmargin.estimators.base import BaseSVM, _align, check_finite
+from maxmargin.estimators.search_axes import Axis
 
 
 class OneClassScores:
@@ -121,6 +122,7 @@ class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
     array([2.1, 0. ])
     """
 
+    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False),)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],

@@ -16,6 +16,7 @@ from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin.dual import Dual, relative_to_value
 from maxmargin.estimators.base import BaseSVM, _align
 from maxmargin.estimators.one_class import OneClassScores
+from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution
 
 
@@ -92,6 +93,9 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
     (array([0, 4], dtype=int32), array([-1,  1,  1,  1, -1]))
     """
 
+    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("C", ascending=False),)
+    # The heuristic of the paper on MaxMinOver: from the widest kernel to the narrowest.
+    _search_spine: ClassVar[Axis | None] = Axis("gamma", ascending=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="neither")],

@@ -26,7 +26,6 @@ from maxmargin._sklearn import (
     Interval,
     StrOptions,
     fit_context,
-    ovr_decision_function,
     with_callbacks,
 )
 from maxmargin._types import Floats, Index
@@ -38,6 +37,8 @@ from maxmargin.estimators.base import (
     check_finite,
     rescaled,
 )
+from maxmargin.estimators.decisions import decision_values, voted_classes
+from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.many import Subproblem, Subproblems
 from maxmargin.solvers.solution import Solution, Status
 
@@ -291,12 +292,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             One value for two classes; otherwise one column per class ("ovr") or per pair ("ovo").
         """
-        values = self._pair_values(X)
-        if len(self.classes_) == 2:
-            return values.ravel()
-        if self.decision_function_shape == "ovr":
-            return np.asarray(ovr_decision_function(values < 0, -values, len(self.classes_)))
-        return values
+        return decision_values(self._pair_values(X), len(self.classes_), self.decision_function_shape)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict class labels.
@@ -317,16 +313,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         if self.break_ties and k > 2:
             return self.classes_[np.argmax(self.decision_function(X), axis=1)]
-        values = self._pair_values(X)
-        order = getattr(self, "_vote_order", None)
-        if k == 2:
-            second = values.ravel() >= 0 if order is None or order[0] == 0 else values.ravel() > 0
-            return self.classes_[second.astype(np.intp)]
-        from maxmargin.estimators._votes import reordered, winners  # compiled: not at import
-
-        if order is None:
-            return self.classes_[winners(np.ascontiguousarray(values), k)]
-        return self.classes_[order[winners(reordered(values, order), k)]]
+        return self.classes_[voted_classes(self._pair_values(X), k, getattr(self, "_vote_order", None))]
 
 
 def _as_c_svc(problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
@@ -470,6 +457,7 @@ class SVC(BaseSVC):
     array([0])
     """
 
+    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("C", ascending=True),)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVC._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
@@ -590,6 +578,7 @@ class NuSVC(BaseSVC):
     """
 
     _one_class_left = "specified nu is infeasible"
+    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False),)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVC._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],

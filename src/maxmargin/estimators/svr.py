@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import RegressorMixin
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import assert_all_finite, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual, solvers
 from maxmargin._compiled.limits import Limit
@@ -19,6 +18,8 @@ from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators.base import BaseSVM, _align, box, check_finite, rescaled
+from maxmargin.estimators.search_axes import Axis
+from maxmargin.estimators.targets import regression_targets
 from maxmargin.solvers.solution import Solution, Status
 
 
@@ -56,7 +57,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         """
         limit = Limit(self.max_time)
         X, y = self._validate(X, y)
-        y = _targets(y)
+        y = regression_targets(y)
         weight = self._weights(X, sample_weight)
         order = np.flatnonzero(weight > 0)
         problem = self._problem(y[order], weight[order])
@@ -113,26 +114,6 @@ class BaseSVR(RegressorMixin, BaseSVM):
         if self.kernel == "linear":
             return self._linear_values(X, self._linear_coef(), self.intercept_).ravel()
         return self._expand(X, self._dense_coef, [len(self.support_)])[0].ravel() + self.intercept_[0]
-
-
-def _targets(y: Any) -> Floats:
-    """One finite float64 number per sample."""
-    if type(y) is np.ndarray and y.dtype == np.float64 and y.ndim == 1 and np.isfinite(y).all():
-        return y  # nearly always: the checks below would take as long as some pair steps
-    if np.ndim(y) == 2 and np.shape(y)[1] != 1:
-        raise ValueError(
-            f"y should be a 1d array, got an array of shape {np.shape(y)} instead: for several targets "
-            "wrap the estimator in sklearn.multioutput.MultiOutputRegressor."
-        )
-    y = column_or_1d(y, warn=True)
-    if np.iscomplexobj(y):
-        raise ValueError("Complex data not supported: the targets must be real numbers.")
-    try:
-        y = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"The targets of a regression must be numbers: {error}.") from error
-    assert_all_finite(y, input_name="y")
-    return y
 
 
 class SVR(BaseSVR):
@@ -200,6 +181,7 @@ class SVR(BaseSVR):
     ('solved', 0.83)
     """
 
+    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("C", ascending=True), Axis("epsilon", ascending=False))
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
@@ -298,6 +280,7 @@ class NuSVR(BaseSVR):
     True
     """
 
+    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False), Axis("C", ascending=True))
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],

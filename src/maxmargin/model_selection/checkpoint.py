@@ -1,11 +1,11 @@
-"""Results of a search in a file, chain by chain, so that it can be resumed.
+"""Results of a search in a file, job by job, so that it can be resumed.
 
-One line of JSON per chain, written as soon as it is done; the first line says of which search. Every line
-begins with a checksum of the rest, so that no damaged line is ever taken for a result. Two kinds of damage
-are told apart:
+One line of JSON per job, written as soon as it is done; the first line identifies the search. Every line
+begins with a checksum of the rest, so that a damaged line is never read as a result. There are two kinds of
+damage:
 
-* a last line without a line end is what a process leaves that was killed while it wrote: it is removed, and
-  its chain is trained again;
+* a last line without a line end, left by a process that was killed while it wrote: it is removed, and its job
+  is trained again;
 * anything else is an error that names the file and the line.
 """
 
@@ -22,14 +22,14 @@ from typing import Any
 import joblib
 import numpy as np
 
-from maxmargin.model_selection.chains import Chain, Result
+from maxmargin.model_selection.jobs import Job, Key, Result
 
 _TITLE, _FORMAT = "maxmargin search", 2
 _START = '{"crc32": "'
 
 
 class CheckpointError(ValueError):
-    """A file that a search cannot go on from; the message says why and what to do."""
+    """A file from which a search cannot be resumed; the message says why and what to do."""
 
 
 class Checkpoint:
@@ -38,7 +38,7 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path-like
-        The file; made if it is not there, in a folder that must be.
+        The file; created if it does not exist, in a folder that must exist.
     fingerprint : str
         Of estimator, candidates, folds, scores and data: results of another search are refused.
     """
@@ -47,13 +47,13 @@ class Checkpoint:
         self.path = Path(os.fspath(path))
         self.fingerprint = fingerprint
 
-    def load(self) -> dict[tuple[int, int], Result]:
+    def load(self) -> dict[Key, Result]:
         """Results by (fold, node); a new file gets its first line.
 
         Raises
         ------
         CheckpointError
-            If the file is damaged, of another search or none.
+            If the file is damaged, belongs to another search or is not a checkpoint.
         FileNotFoundError
             If its folder does not exist.
         """
@@ -70,13 +70,13 @@ class Checkpoint:
             return {}
         *lines, rest = data.split(b"\n")
         self._check_header(lines[0] if lines else rest)
-        found: dict[tuple[int, int], Result] = {}
+        found: dict[Key, Result] = {}
         for number, line in enumerate(lines[1:], start=2):
             try:
                 found.update(self._results(line))
             except (ValueError, KeyError, TypeError):
                 raise CheckpointError(
-                    f"{self.path}, line {number}: damaged. Remove this line to train what it held again, or "
+                    f"{self.path}, line {number}: damaged. Remove this line to train its nodes again, or "
                     "delete the file to start over."
                 ) from None
         if rest:
@@ -84,11 +84,11 @@ class Checkpoint:
                 file.truncate(len(data) - len(rest))
         return found
 
-    def add(self, chain: Chain, results: list[list[Result]]) -> None:
-        """Append the results of a chain."""
+    def add(self, job: Job, results: list[list[Result]]) -> None:
+        """Append the results of a job."""
         if any(result.get("fit_error") is not None for of_fold in results for result in of_fold):
             return  # to be tried again
-        entry = {"folds": chain.folds, "nodes": chain.nodes, "results": results}
+        entry = {"folds": job.folds, "nodes": job.nodes, "results": results}
         with self.path.open("ab") as file:
             file.write(_sealed(entry, self.fingerprint))
 
@@ -121,7 +121,7 @@ class Checkpoint:
                 "another file, or delete it to start over."
             )
 
-    def _results(self, line: bytes) -> dict[tuple[int, int], Result]:
+    def _results(self, line: bytes) -> dict[Key, Result]:
         entry = _opened(line, self.fingerprint)
         return {
             (fold, node): result
@@ -137,12 +137,12 @@ def _sealed(entry: dict[str, Any], seed: str) -> bytes:
 
 
 def _opened(line: bytes, seed: str) -> Any:
-    """The entry of a line, without its line end; ValueError if its checksum is another."""
+    """The entry of a line, without its line end; ValueError if its checksum does not match."""
     text = line.decode("ascii")
     end = len(_START) + 8
     body = "{" + text[end + 3 :]
     if text[: end + 3] != f'{_START}{_checksum(body, seed)}", ':
-        raise ValueError("the checksum is another")
+        raise ValueError("the checksum does not match")
     return json.loads(body)
 
 
@@ -151,7 +151,7 @@ def _checksum(text: str, seed: str) -> str:
 
 
 def fingerprint(*parts: Any) -> str:
-    """A digest of what makes a search."""
+    """A digest of the settings and data of a search."""
     return hashlib.sha256(joblib.hash([repr(p) if callable(p) else p for p in parts]).encode()).hexdigest()[
         :32
     ]

@@ -1,9 +1,11 @@
-"""What a fold of a search works on: the rows, what a pipeline made of them, and their kernel matrices."""
+"""The folds of a search: rows, prepared by the steps of a pipeline, and their kernel matrices."""
 
 from __future__ import annotations
 
 import copy
+import functools
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,14 +13,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array
 
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin._types import Index
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.shared import SharedKernels
+from maxmargin.model_selection.refusal import Refused, because
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,34 @@ class Fold:
     test: Index
     kernels: SharedKernels | None
 
-    def kernel_of(self, estimator: Any, weight: Any = None) -> Kernel:
+    def kernel_of(self, estimator: Any, weight: Any = None) -> Kernel | Refused:
         """The kernel of an estimator with the numbers that the training rows give."""
         kept = np.arange(len(self.train)) if weight is None else np.flatnonzero(weight > 0)
-        # It notes the number on the estimator: on a copy, as folds may differ.
-        kernel: Kernel = copy.copy(estimator)._kernel_for(self._training_rows(estimator), kept)
+        needs_data = kind_of(estimator) == "named" and estimator.gamma == "scale"
+        rows = safe_indexing(self.X, self.train) if needs_data else self.X
+        try:
+            # It notes the number on the estimator: on a copy, as folds may differ.
+            kernel: Kernel = copy.copy(estimator)._kernel_for(rows, kept)
+        except ValueError as error:  # data without a finite variance
+            return Refused(f"the kernel is not defined for the training rows ({because(error)})")
         return kernel
+
+    def matrix(self, kernel: Kernel) -> NDArray[Any] | Refused:
+        """The shared kernel matrix of all rows, if it can be used; `kernels` must not be None."""
+        assert self.kernels is not None
+        if not callable(kernel.name):
+            K = self.kernels.matrix(kernel)
+        else:
+            try:
+                K = self.kernels.matrix(kernel)
+            except Exception as error:  # of the user's function
+                return Refused(f"the kernel function failed for all rows ({because(error)})")
+            if len(K) != num_samples(self.X):
+                return Refused(f"the kernel function returned {len(K)} rows for {num_samples(self.X)}")
+        bounded = kernel.name in ("rbf", "laplacian") and kernel.gamma > 0  # between 0 and 1
+        if not bounded and not np.isfinite(K).all():
+            return Refused(f"the kernel matrix has values that are not finite in {K.dtype}")
+        return K
 
     def rows(self, pairwise: bool) -> tuple[Any, Any]:
         """Training and held-out rows as `fit` and `predict` get them; of a matrix also their columns."""
@@ -43,39 +68,60 @@ class Fold:
             return self.X[np.ix_(self.train, self.train)], self.X[np.ix_(self.test, self.train)]
         return safe_indexing(self.X, self.train), safe_indexing(self.X, self.test)
 
-    def _training_rows(self, estimator: Any) -> Any:
-        needs_data = estimator.kernel != "precomputed" and estimator.gamma == "scale"
-        return safe_indexing(self.X, self.train) if needs_data else self.X
-
-
-def split_pipeline(estimator: Any) -> tuple[Any, Any, str]:
-    """What comes before the last step (or None), the last step, and the prefix of its parameters."""
-    if not isinstance(estimator, Pipeline):
-        return None, estimator, ""
-    steps = [
-        (name, step) for name, step in estimator.steps[:-1] if step is not None and step != "passthrough"
-    ]
-    name, last = estimator.steps[-1]
-    before = Pipeline(steps, memory=estimator.memory) if steps else None
-    return before, last, f"{name}__"
-
-
-def split_parameters(params: dict[str, Any], prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters of what comes before the last step, and those of the last step by their own names."""
-    own = {k[len(prefix) :]: v for k, v in params.items() if k.startswith(prefix)}
-    return {k: v for k, v in params.items() if not k.startswith(prefix)}, own
-
 
 class Folds:
     """Makes folds, each once for all threads of a process that ask for it.
 
     Without preprocessing all folds share one data set and its kernel matrices; with it a fold has its own.
+    A pickled object does not contain them: other processes make their own, once for all that they receive
+    of a search.
+
+    Parameters
+    ----------
+    memory : float
+        Bytes that the kernel matrices of a data set may take; larger ones are not made.
+    keep : int
+        Data sets that are kept.
     """
 
     def __init__(self, memory: float, keep: int = 2) -> None:
         self.memory, self.keep = memory, keep
+        self.token = uuid.uuid4().hex
         self._lock = threading.Lock()
         self._made: OrderedDict[Any, tuple[threading.Lock, list[Any]]] = OrderedDict()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (self.token, self.memory, self.keep)
+
+    def release(self) -> None:
+        """Give back the memory of the folds, also of those that this process has received."""
+        with self._lock:
+            self._made.clear()
+        with _receiving:
+            _last_received.cache_clear()
+
+    def get(
+        self, X: Any, y: Any, k: int, split: tuple[Index, Index], before: Any, dtype: Any, kind: str
+    ) -> Fold | Refused:
+        """Fold number k, prepared by the steps `before`; `kind` is that of the kernel (`kind_of`)."""
+        train, test = split
+        if before is not None and kind == "given":
+            return Refused("a pipeline changes a precomputed kernel matrix")
+        own = (np.dtype(dtype).name, kind)
+        if before is None:
+            made = self._once(("whole", *own), lambda: self._with_kernels(_checked(X, kind), dtype))
+            if isinstance(made, Refused):
+                return made
+            # A shared matrix has every row once.
+            if made[1] is None or len(np.unique(train)) == len(train):
+                return Fold(made[0], train, test, made[1])
+        made = self._once(
+            (k, repr(before), *own), lambda: self._with_kernels(_prepared(X, y, split, before, kind), dtype)
+        )
+        if isinstance(made, Refused):
+            return made
+        rows = np.arange(len(train) + len(test))
+        return Fold(made[0], rows[: len(train)], rows[len(train) :], made[1])
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         with self._lock:
@@ -88,36 +134,26 @@ class Folds:
                 kept.append(make())
             return kept[0]
 
-    def get(
-        self,
-        X: Any,
-        y: Any,
-        k: int,
-        split: tuple[Index, Index],
-        before: Any,
-        dtype: Any,
-        kind: str,
-    ) -> Fold:
-        """Fold number k, with what `before` makes of its rows; `kind` is that of the kernel (`kind_of`)."""
-        train, test = split
-        if before is not None and kind == "given":
-            raise NotImplementedError("a pipeline in front of a given kernel matrix")
-        own = (np.dtype(dtype).name, kind)
-        if before is None:
-            data, kernels = self._once(("whole", *own), lambda: self._with_kernels(_checked(X, kind), dtype))
-            # A shared matrix has every row once.
-            if kernels is None or len(np.unique(train)) == len(train):
-                return Fold(data, train, test, kernels)
-        data, kernels = self._once(
-            (k, repr(before), *own), lambda: self._with_kernels(_prepared(X, y, split, before, kind), dtype)
-        )
-        rows = np.arange(len(train) + len(test))
-        return Fold(data, rows[: len(train)], rows[len(train) :], kernels)
-
-    def _with_kernels(self, X: Any, dtype: Any) -> tuple[Any, SharedKernels | None]:
+    def _with_kernels(self, X: Any, dtype: Any) -> tuple[Any, SharedKernels | None] | Refused:
+        if isinstance(X, Refused):
+            return X
         # The distances and the kernels of two widths.
         size = 3 * np.dtype(dtype).itemsize * num_samples(X) ** 2
         return X, SharedKernels(X, dtype) if size <= self.memory else None
+
+
+_receiving = threading.Lock()
+
+
+@functools.lru_cache(maxsize=1)
+def _last_received(token: str, memory: float, keep: int) -> Folds:
+    return Folds(memory, keep)
+
+
+def _received(token: str, memory: float, keep: int) -> Folds:
+    """The folds of a search in a process that gets its jobs one by one; those of the last search are kept."""
+    with _receiving:
+        return _last_received(token, memory, keep)
 
 
 def kind_of(estimator: Any) -> str:
@@ -128,26 +164,36 @@ def kind_of(estimator: Any) -> str:
 
 
 def _checked(X: Any, kind: str) -> Any:
+    """X as an array or a CSR matrix of finite numbers, or Refused; anything for a function."""
     if kind == "function":
         return X
-    checked = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+    sparse = False if kind == "given" else "csr"
+    try:
+        checked = check_array(X, accept_sparse=sparse, dtype=[np.float64, np.float32], order="C")
+    except (TypeError, ValueError) as error:
+        return Refused(f"the data cannot be used ({because(error)})")
     if kind == "given" and checked.shape[0] != checked.shape[1]:
-        raise ValueError("a kernel matrix that is not square")
+        return Refused(f"the precomputed kernel matrix has the shape {checked.shape}")
     return checked
 
 
 def _prepared(X: Any, y: Any, split: tuple[Index, Index], before: Any, kind: str) -> Any:
-    """Training rows, then held-out ones, as the last step gets them."""
+    """Training rows, then held-out ones, as the last step gets them, or Refused."""
     if kind == "given":
-        rows = np.concatenate(split)
-        return _checked(X, kind)[np.ix_(rows, rows)]
-    train, test = (safe_indexing(X, rows) for rows in split)
+        checked, rows = _checked(X, kind), np.concatenate(split)
+        return checked if isinstance(checked, Refused) else checked[np.ix_(rows, rows)]
+    parts = [safe_indexing(X, rows) for rows in split]
     if before is not None:
         fitted = clone(before)
-        train = fitted.fit_transform(train, None if y is None else safe_indexing(y, split[0]))
-        test = fitted.transform(test)
-    train, test = (_checked(part, kind) for part in (train, test))
+        labels = None if y is None else safe_indexing(y, split[0])
+        try:
+            parts = [fitted.fit_transform(parts[0], labels), fitted.transform(parts[1])]
+        except Exception as error:  # of a step that the user has put there
+            return Refused(f"the pipeline before the last step failed ({because(error)})")
+    parts = [_checked(part, kind) for part in parts]
+    for part in parts:
+        if isinstance(part, Refused):
+            return part
     if kind == "function":
-        return np.concatenate([np.asarray(train, dtype=object), np.asarray(test, dtype=object)])
-    stacked = sp.vstack([train, test], format="csr") if sp.issparse(train) else np.vstack([train, test])
-    return stacked
+        return np.concatenate([np.asarray(part, dtype=object) for part in parts])
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.vstack(parts)

@@ -1,9 +1,10 @@
 """The order in which the nodes of a search are trained, and which starts from which.
 
-The direction that pays differs between machines, see docs/search.md. Multipliers of a C-SVC grow with
-C, and those at the bound move with it: one walks up. The weights of a one-class machine with squared slacks
-concentrate as C grows: one walks down, and from one width to the next at the largest C. A regressor walks up
-in C; where C is not searched, from wide tubes to narrow ones. Hulls grow as nu falls or mu rises.
+The direction with the fewest steps differs between estimators, which declare it (`_search_axes` and
+`_search_spine`), see docs/search.md. Multipliers of a C-SVC grow with C, and those at the bound move with it:
+C ascends. The weights of a one-class machine with squared slacks concentrate as C grows: C descends, and the
+kernels follow each other at the largest C. C ascends for a regressor; where C is not searched, the tube gets
+narrower. Hulls grow as nu falls or mu rises.
 """
 
 from __future__ import annotations
@@ -12,26 +13,11 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from maxmargin.model_selection.chains import Chain
-from maxmargin.model_selection.folds import split_parameters, split_pipeline
+from maxmargin.estimators.search_axes import Axis
+from maxmargin.model_selection.jobs import Job
 from maxmargin.model_selection.path import Path
-
-# Parameters along which each machine walks, and whether upwards; measured, see docs/search.md.
-# Along the second walk the nodes that have no neighbour along the first.
-DIRECTIONS: dict[str, tuple[tuple[str, bool], ...]] = {
-    "SVC": (("C", True),),
-    "SVR": (("C", True), ("epsilon", False)),
-    "CrammerSingerSVC": (("C", False),),
-    "L2OneClassSVM": (("C", False),),
-    "NuSVC": (("nu", False),),
-    "NuSVR": (("nu", False), ("C", True)),
-    "OneClassSVM": (("nu", False),),
-    "AllDistancesSVC": (("nu", False), ("mu", True)),
-}
-# The parameter along which the first nodes of these walks start from each other, and whether upwards: the
-# heuristic of the paper on MaxMinOver, from the widest kernel to the narrowest. All nodes of a fold are then
-# one chain.
-SPINES: dict[str, tuple[str, bool]] = {"L2OneClassSVM": ("gamma", True)}
+from maxmargin.model_selection.pipelines import split_parameters, split_pipeline
+from maxmargin.model_selection.trainers.c_path import has_c_path
 
 PATHS = ("auto", "up", "down", "cold")
 
@@ -43,7 +29,7 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
         try:
             given = path if isinstance(path, Path) else Path(path)
         except ValueError as error:
-            raise ValueError(f"This path is none: {error}") from error
+            raise ValueError(f"path is not a valid sequence of parents: {error}") from error
         if len(given) != n:
             raise ValueError(f"path must name a parent for each of the {n} candidates, got {len(given)}.")
         return [int(parent) for parent in given.parents]
@@ -52,41 +38,42 @@ def parents_of(estimator: Any, candidates: Sequence[dict[str, Any]], path: Any) 
     if path == "cold":
         return [-1] * n
     _, last, prefix = split_pipeline(estimator)
-    axes = DIRECTIONS.get(type(last).__name__, ())
+    axes: tuple[Axis, ...] = getattr(last, "_search_axes", ())
     if path != "auto":
-        axes = tuple((axis, path == "up") for axis, _ in axes[:1])
+        axes = tuple(Axis(axis.parameter, path == "up") for axis in axes[:1])
     parents = [-1] * n
-    for axis, up in axes:
+    for axis in axes:
         alone = set(range(n)) - {k for pair in enumerate(parents) if pair[1] >= 0 for k in pair}
-        _link(parents, candidates, alone, f"{prefix}{axis}", up)
-    if path == "auto" and type(last).__name__ in SPINES:
-        axis, up = SPINES[type(last).__name__]
+        _link(parents, candidates, alone, f"{prefix}{axis.parameter}", axis.ascending)
+    spine: Axis | None = getattr(last, "_search_spine", None)
+    if path == "auto" and spine is not None:
         first = {k for k, parent in enumerate(parents) if parent < 0}
-        _link(parents, candidates, first, f"{prefix}{axis}", up)
+        _link(parents, candidates, first, f"{prefix}{spine.parameter}", spine.ascending)
     return parents
 
 
 def _link(
-    parents: list[int], candidates: Sequence[dict[str, Any]], nodes: set[int], name: str, up: bool
+    parents: list[int], candidates: Sequence[dict[str, Any]], nodes: set[int], name: str, ascending: bool
 ) -> None:
     """Let each of the nodes start from the one before it along a parameter, where all others are the same."""
-    walks: dict[Any, list[int]] = {}
+    lines: dict[Any, list[int]] = {}
     for k, params in enumerate(candidates):
         if k in nodes and isinstance(params.get(name), Real):
             rest = tuple(sorted((other, repr(v)) for other, v in params.items() if other != name))
-            walks.setdefault(rest, []).append(k)
-    for walk in walks.values():
-        walk.sort(key=lambda k: float(candidates[k][name]), reverse=not up)
-        for before, after in zip(walk, walk[1:], strict=False):
+            lines.setdefault(rest, []).append(k)
+    for line in lines.values():
+        line.sort(key=lambda k: float(candidates[k][name]), reverse=not ascending)
+        for before, after in zip(line, line[1:], strict=False):
             parents[after] = before
 
 
-def chains_of(
-    estimator: Any, candidates: Sequence[dict[str, Any]], parents: list[int], n_splits: int, n_jobs: int = 1
-) -> list[Chain]:
-    """Chains that share a kernel matrix follow each other; `n_jobs` are to be kept busy.
+def jobs_of(
+    estimator: Any, candidates: Sequence[dict[str, Any]], parents: list[int], n_splits: int, workers: int = 1
+) -> list[Job]:
+    """Jobs that share a kernel matrix follow each other.
 
-    All folds of an `SVC` or `SVR` are one chain, as they start from each other, if there are enough chains.
+    All folds of an `SVC` or `SVR` are one job, as they start from each other, if there are enough jobs for
+    the workers.
     """
     _, last, prefix = split_pipeline(estimator)
     found: dict[int, list[tuple[int, int]]] = {}
@@ -96,13 +83,13 @@ def chains_of(
         found.setdefault(root[node], []).append((node, parent))
     trees: list[Any] = [tuple(zip(*found[k], strict=True)) for k in sorted(found)]
     trees = [part for tree in trees for part in _one_preprocessing(tree, candidates, prefix)]
-    one_for_all = type(last).__name__ in ("SVC", "SVR") and len(trees) >= 2 * n_jobs
+    one_for_all = has_c_path(last) and len(trees) >= 2 * workers
     folds = [tuple(range(n_splits))] if one_for_all else [(k,) for k in range(n_splits)]
-    return [Chain(some, nodes, links) for nodes, links in trees for some in folds]
+    return [Job(some, nodes, links) for nodes, links in trees for some in folds]
 
 
 def _one_preprocessing(tree: Any, candidates: Sequence[dict[str, Any]], prefix: str) -> list[Any]:
-    """The tree, in parts that differ in the parameters before the last step: those share no rows."""
+    """The tree in parts that differ in the parameters of the steps before the last, and so in their rows."""
     groups: dict[str, list[int]] = {}
     for at, node in enumerate(tree[0]):
         outer, _ = split_parameters(candidates[node], prefix)

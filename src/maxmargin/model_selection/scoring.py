@@ -1,8 +1,8 @@
-"""Scores of a node from decision values that are there already.
+"""Scores of a node from decision values that training has left behind.
 
-A scorer of scikit-learn gets an estimator and data. What it gets here stands for the fitted estimator: asked
-for the values of the held-out (or the training) rows, it answers with those that training has left behind.
-Asked for anything else, it trains the estimator.
+A scorer of scikit-learn gets an estimator and data. The `FoldModel` that it gets here represents the fitted
+estimator: asked for the values of the held-out (or the training) rows, it returns those that are known. Asked
+for anything else, it trains the estimator.
 """
 
 from __future__ import annotations
@@ -12,39 +12,93 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
+from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from maxmargin._sklearn import MultimetricScorer
+from maxmargin._types import Floats
+from maxmargin.estimators.decisions import decision_values, voted_classes
+from maxmargin.model_selection.refusal import Refused, because
 
 _METHODS = ("predict", "decision_function", "score_samples")
 
 
+class PairAnswers:
+    """The answers of an `SVC` for some rows, from the values of the class pairs."""
+
+    def __init__(self, estimator: Any, classes: NDArray[Any], values: Floats) -> None:
+        self._estimator, self._classes, self._values = estimator, classes, values
+
+    def decision_function(self) -> Floats:
+        """The values that `SVC.decision_function` returns."""
+        shape = self._estimator.decision_function_shape
+        return decision_values(self._values, len(self._classes), shape)
+
+    def predict(self) -> NDArray[Any]:
+        """The labels that `SVC.predict` returns."""
+        k = len(self._classes)
+        if self._estimator.break_ties and k > 2:
+            return self._classes[np.argmax(self.decision_function(), axis=1)]
+        return self._classes[voted_classes(self._values, k)]
+
+
+class TargetAnswers:
+    """The answers of a regressor for some rows."""
+
+    def __init__(self, values: Floats) -> None:
+        self._values = values
+
+    def predict(self) -> Floats:
+        """The predicted targets."""
+        return self._values
+
+
+class ModelAnswers:
+    """The answers of a fitted estimator for some rows, in the form that it was trained with."""
+
+    def __init__(self, model: Any, rows: Any) -> None:
+        self._model, self._rows = model, rows
+        #: Whether they call a function of the user, whose exceptions are not bugs of the search.
+        self.calls_user_code = callable(model.kernel)
+
+    def __getattr__(self, name: str) -> Callable[[], Any]:
+        if name not in _METHODS:
+            raise AttributeError(name)
+        method = getattr(self._model, name)
+        return lambda: method(self._rows)
+
+
 class FoldModel:
-    """Stands for an estimator that was fitted on the training rows of a fold.
+    """Represents an estimator that was fitted on the training rows of a fold.
 
     Parameters
     ----------
     estimator : estimator
-        The one that it stands for, not fitted.
-    known : list of (data, dict)
-        Data by identity, and what the methods return for them: name to function without arguments.
+        The estimator that is represented, not fitted.
+    known : list of (data, answers)
+        Data by identity, and objects whose methods `predict`, `decision_function` and so on return the values
+        for them, without arguments.
     train : callable
         Returns the fitted estimator.
     attributes : dict
         Fitted attributes that are known, such as ``classes_``.
+
+    Attributes
+    ----------
+    broken_ : Exception or None
+        An exception of the known answers: a bug, and not an error of the scorer that asked for them.
     """
 
     def __init__(
         self,
         estimator: Any,
-        known: list[tuple[Any, dict[str, Callable[[], Any]]]],
+        known: Sequence[tuple[Any, Any]],
         train: Callable[[], Any],
         attributes: dict[str, Any],
     ) -> None:
-        self._estimator, self._known, self._train = estimator, known, train
+        self._estimator, self._known, self._train = estimator, list(known), train
         self._fitted: Any = None
+        self.broken_: Exception | None = None
         self.__dict__.update(attributes)
 
     def __sklearn_tags__(self) -> Any:
@@ -54,9 +108,14 @@ class FoldModel:
         return True
 
     def _answer(self, method: str, X: Any) -> Any:
-        for data, methods in self._known:
-            if data is X and method in methods:
-                return methods[method]()
+        for data, answers in self._known:
+            if data is X and hasattr(answers, method):
+                try:
+                    return getattr(answers, method)()
+                except Exception as error:
+                    if not getattr(answers, "calls_user_code", False):
+                        self.broken_ = error
+                    raise
         return getattr(self._real(), method)(X)
 
     def _real(self) -> Any:
@@ -81,10 +140,41 @@ class FoldModel:
         return getattr(self._real(), name)
 
 
+def call_scorers(scorers: Any, model: FoldModel, *arguments: Any, **params: Any) -> Any:
+    """The scores of a model as scikit-learn's search stores them, or Refused if the scorer fails.
+
+    Scorers are code of the user. One that fails, or that does not return numbers, is called again by
+    scikit-learn, with the estimator itself, for a report that is scikit-learn's.
+    """
+    try:
+        scores = scorers(model, *arguments, **params)
+    except Exception as error:
+        if model.broken_ is not None:
+            raise model.broken_ from None
+        return Refused(f"the scorer failed ({because(error)})", final=True)
+    if model.broken_ is not None:
+        raise model.broken_
+    if not isinstance(scores, dict):
+        return _number(scores)
+    numbers = {name: _number(score) for name, score in scores.items()}
+    refused = [score for score in numbers.values() if isinstance(score, Refused)]
+    return refused[0] if refused else numbers
+
+
+def _number(score: Any) -> Any:
+    """A score as a Python number, or Refused."""
+    if isinstance(score, str):  # the traceback of one of several scorers
+        return Refused(f"a scorer failed ({score.strip().splitlines()[-1]})", final=True)
+    value = score.item() if getattr(score, "size", 1) == 1 and hasattr(score, "item") else score
+    if not isinstance(value, int | float | bool | np.number):
+        return Refused(f"the scorer returned {type(score).__name__}, not a number", final=True)
+    return value
+
+
 def check_scorers(scorers: Any, scoring: Any, estimator: Any, candidates: Sequence[dict[str, Any]]) -> None:
     """Refuse a scorer that needs a method that no candidate has, before anything is trained.
 
-    Functions that are no scorers of scikit-learn do not say what they need.
+    Plain functions do not say which methods they need, and are not checked.
     """
     several = isinstance(scorers, MultimetricScorer)
     for name, scorer in scorers._scorers.items() if several else [(scoring, scorers)]:
@@ -114,43 +204,4 @@ def _with(estimator: Any, params: dict[str, Any]) -> Any:
     try:
         return clone(estimator).set_params(**clone(params, safe=False))
     except (TypeError, ValueError):
-        return None  # a bad candidate is reported when its turn comes
-
-
-def is_accuracy(scorer: Any, estimator: Any) -> bool:
-    """Whether a scorer of one metric is the share of right predictions, without weights."""
-    kind = type(scorer).__name__
-    if kind == "_PassthroughScorer":
-        return getattr(type(estimator), "score", None) is ClassifierMixin.score
-    return (
-        kind == "_Scorer"
-        and scorer._score_func is accuracy_score
-        and not scorer._kwargs
-        and scorer._sign == 1
-    )
-
-
-def regression_measure(scorer: Any, estimator: Any) -> str | None:
-    """Which of "r2" and "mse" a scorer of one metric is, without weights; None if it is another."""
-    kind = type(scorer).__name__
-    if kind == "_PassthroughScorer":
-        return "r2" if getattr(type(estimator), "score", None) is RegressorMixin.score else None
-    if kind != "_Scorer" or scorer._kwargs:
-        return None
-    if scorer._score_func is r2_score and scorer._sign == 1:
-        return "r2"
-    return "mse" if scorer._score_func is mean_squared_error and scorer._sign == -1 else None
-
-
-def regression_scores(measure: str, values: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any] | None:
-    """The scores of several predictions, one per row; None where R^2 is not defined."""
-    squares = np.square(values - targets).sum(axis=1)
-    if measure == "mse":
-        return -squares / len(targets)
-    spread = float(np.square(targets - targets.mean()).sum())
-    return 1.0 - squares / spread if spread > 0 and len(targets) > 1 else None
-
-
-def share(right: Any) -> float:
-    """The mean of truth values."""
-    return float(np.count_nonzero(right)) / len(right)
+        return None  # an invalid candidate is reported when it is trained

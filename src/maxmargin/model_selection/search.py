@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-import uuid
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from numbers import Real
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from scipy.stats import rankdata
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
@@ -30,14 +28,18 @@ from maxmargin._sklearn import (
 )
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.incremental import IncrementalSVC
-from maxmargin.model_selection.chains import Chain, Result, Task, forget, run_chain
 from maxmargin.model_selection.checkpoint import Checkpoint, fingerprint
-from maxmargin.model_selection.folds import split_pipeline
-from maxmargin.model_selection.plan import chains_of, parents_of
+from maxmargin.model_selection.folds import Folds
+from maxmargin.model_selection.jobs import Job, Key, Result, SearchSetup
+from maxmargin.model_selection.pipelines import split_pipeline
+from maxmargin.model_selection.plan import jobs_of, parents_of
+from maxmargin.model_selection.progress import ProgressBar
+from maxmargin.model_selection.results import average_finished_folds, in_order, trainers_of
+from maxmargin.model_selection.runner import run_job
 from maxmargin.model_selection.scoring import check_scorers
 from maxmargin.solvers.interrupt import watch_interrupt
 
-# How often chains that were lost with their worker are sent again.
+# How often jobs that were lost with their worker are sent again.
 _ATTEMPTS = 3
 
 
@@ -53,24 +55,25 @@ class SVMSearchCV(GridSearchCV):
     Parameters
     ----------
     estimator : estimator
-        An estimator of this library, or a pipeline that ends in one. What comes before is fitted per fold.
+        An estimator of this library or of a subclass, or a pipeline that ends in one. The steps before it are
+        fitted per fold.
     param_grid : dict or list of dict
         Names of parameters to values, as in scikit-learn.
     scoring, refit, cv, verbose, error_score, return_train_score
         As in `sklearn.model_selection.GridSearchCV`.
     n_jobs : int, default=None
-        Chains that are trained at a time; None for all cores. By default in threads, which share the
+        Chains of nodes that are trained at a time; None for all cores. By default in threads, which share the
         matrices; ``joblib.parallel_config`` chooses another backend, such as ``"loky"`` or ``"dask"``.
     path : {"auto", "up", "down", "cold"} or sequence of int, default="auto"
-        Which node starts from which: "auto" takes the path that was measured best for the machine; "up" and
-        "down" walk along its C or nu; with "cold" no node starts from another. A sequence, or a
+        Which node starts from which: "auto" takes the path that was measured best for the estimator; "up" and
+        "down" go along its C or nu; with "cold" no node starts from another. A sequence, or a
         `maxmargin.model_selection.Path`, names for each candidate the one it starts from, or -1.
     memory : float, default=2000
         Megabytes that kernel matrices may take in a process; if they need more, every fit uses its own cache
         of rows.
     checkpoint : str or path-like, default=None
         A file that takes the results as they come, in a folder that exists. A search that finds its own
-        results there goes on from them; a damaged file is an error.
+        results there continues from them; a damaged file is an error.
     progress : bool, default=None
         Whether to show a progress bar; None: if the search takes long and runs in a terminal.
     pre_dispatch : int or str
@@ -84,6 +87,10 @@ class SVMSearchCV(GridSearchCV):
         As in `sklearn.model_selection.GridSearchCV`.
     path_ : list of (int, int)
         The node that each started from (-1: none) and the node.
+    trainers_ : list of str
+        For each candidate the name of its trainer: "C path" (compiled code along C), "warm fits" (the
+        estimator's own `fit`, started from the parent's solution) or "scikit-learn" (fits without any of
+        this), with the reason why no faster one could be used; several if the folds differ.
     interrupted_ : bool
         Whether the search was ended by Ctrl-C. Means are then over the folds that were done, and NaN where
         none was.
@@ -174,67 +181,62 @@ class SVMSearchCV(GridSearchCV):
         candidates = list(ParameterGrid(self.param_grid))
         check_scorers(scorers, self.scoring, self.estimator, candidates)
         parents = parents_of(self.estimator, candidates, self.path)
-        chains = chains_of(self.estimator, candidates, parents, len(splits), self._jobs())
-        started = {
-            (-1 if p not in c.nodes else p, n)
-            for c in chains
-            for n, p in zip(c.nodes, c.parents, strict=True)
-        }
-        self.path_ = sorted(started, key=lambda pair: pair[1])
+        jobs = jobs_of(self.estimator, candidates, parents, len(splits), self._workers())
         if self.verbose > 0:
             print(
                 f"Fitting {len(splits)} folds for each of {len(candidates)} candidates, totalling "
                 f"{len(splits) * len(candidates)} fits"
             )
-        task = Task(
+        setup = SearchSetup(
             estimator=clone(self.estimator), candidates=candidates, splits=splits, scorers=scorers,
             fit_params=dict(routed.estimator.fit), score_params=dict(routed.scorer.score),
             return_train_score=self.return_train_score, error_score=self.error_score,
-            memory=self.memory * 1e6, token=uuid.uuid4().hex, jobs=self._jobs(),
+            folds=Folds(self.memory * 1e6), workers=self._workers(),
         )  # fmt: skip
         try:
-            found = self._train(X, y, task, chains)
+            found = self._train(X, y, setup, jobs)
         finally:
-            forget(task.token)
-        out = self._in_order(found, len(candidates), scorers)
+            setup.folds.release()
+        self._report(found, jobs, len(candidates))
+        out = in_order(found, len(candidates), self.n_splits_)
         warn_or_raise_about_fit_failures(out, self.error_score)
         if callable(self.scoring):
             insert_error_scores(out, self.error_score)
         results = self._format_results(candidates, len(splits), out, {})
         if self.interrupted_:
-            _mean_of_what_is_there(results)
+            average_finished_folds(results)
         self._finish(X, y, scorers, refit_metric, results, out, routed)
         return self
 
     # -- training ------------------------------------------------------------------------------
 
-    def _train(self, X: Any, y: Any, task: Task, chains: list[Chain]) -> dict[tuple[int, int], Result]:
-        found: dict[tuple[int, int], Result] = {}
+    def _train(self, X: Any, y: Any, setup: SearchSetup, jobs: list[Job]) -> dict[Key, Result]:
+        found: dict[Key, Result] = {}
         store = None
         if self.checkpoint is not None:
             own = self.get_params(deep=False)
             for name in ("n_jobs", "verbose", "refit", "pre_dispatch", "progress", "checkpoint", "memory"):
                 own.pop(name)
             mark = fingerprint(
-                sorted((k, repr(v)) for k, v in own.items()), X, y, task.splits, task.fit_params
+                sorted((k, repr(v)) for k, v in own.items()), X, y, setup.splits, setup.fit_params
             )
             store = Checkpoint(self.checkpoint, mark)
             found.update(store.load())
-        pending = deque(c for c in chains if any((k, node) not in found for k in c.folds for node in c.nodes))
+        pending = deque(job for job in jobs if any(key not in found for key in job.keys))
         self.interrupted_ = False
         with ExitStack() as stack:
             interrupt = stack.enter_context(watch_interrupt(owner="maxmargin.model_selection"))
-            # Chains are what runs side by side: BLAS with threads of its own would only get in their way.
+            # Jobs run side by side: BLAS with threads of its own would compete with them.
             stack.enter_context(threadpool_limits(1, user_api="blas"))
-            bar = stack.enter_context(_Bar(self.progress, task, chains, found))
+            bar = stack.enter_context(ProgressBar(self.progress, len(setup.candidates), len(setup.splits)))
             for attempt in range(_ATTEMPTS):
                 try:
-                    for chain, results in self._results(X, y, task, list(pending)):
-                        pending.remove(chain)
-                        for fold, of_fold in zip(chain.folds, results, strict=True):
-                            found.update({(fold, n): r for n, r in zip(chain.nodes, of_fold, strict=True)})
+                    for job, results in self._results(X, y, setup, list(pending)):
+                        pending.remove(job)
+                        for fold, of_fold in zip(job.folds, results, strict=True):
+                            found.update({(fold, n): r for n, r in zip(job.nodes, of_fold, strict=True)})
                         if store is not None:
-                            store.add(chain, results)
+                            store.add(job, results)
                         bar.update(found)
                         if interrupt.pulled:
                             break
@@ -243,7 +245,7 @@ class SVMSearchCV(GridSearchCV):
                         raise
                     interrupt.pulled = True
                 except Exception as error:
-                    # A worker was lost: what it had not answered is asked again.
+                    # A worker was lost: jobs without results are sent again.
                     if attempt == _ATTEMPTS - 1 or not _lost(error):
                         raise
                     continue
@@ -253,7 +255,7 @@ class SVMSearchCV(GridSearchCV):
         if not found:
             raise KeyboardInterrupt("The search was interrupted before the first chain was done.")
         if self.interrupted_:
-            wanted = len(task.candidates) * len(task.splits)
+            wanted = len(setup.candidates) * len(setup.splits)
             warnings.warn(
                 f"The search was interrupted: {len(found)} of {wanted} fits are done, the scores of the "
                 "others are NaN." + ("" if store is None else " It can be resumed from its checkpoint."),
@@ -263,40 +265,38 @@ class SVMSearchCV(GridSearchCV):
         return found
 
     def _results(
-        self, X: Any, y: Any, task: Task, chains: list[Chain]
-    ) -> Iterator[tuple[Chain, list[list[Result]]]]:
-        """Chains and their results as they come."""
-        n_jobs = self._jobs()
-        if n_jobs == 1 or len(chains) <= 1:
-            for chain in chains:
-                yield chain, run_chain(X, y, task, chain)
+        self, X: Any, y: Any, setup: SearchSetup, jobs: list[Job]
+    ) -> Iterator[tuple[Job, list[list[Result]]]]:
+        """Jobs and their results as they come."""
+        workers = self._workers()
+        if workers == 1 or len(jobs) <= 1:
+            for job in jobs:
+                yield job, run_job(X, y, setup, job)
             return
         parallel = Parallel(
-            n_jobs=n_jobs, prefer="threads", pre_dispatch=self.pre_dispatch, return_as="generator_unordered"
+            n_jobs=workers, prefer="threads", pre_dispatch=self.pre_dispatch, return_as="generator_unordered"
         )
-        yield from parallel(delayed(_tagged)(X, y, task, chain) for chain in chains)
+        yield from parallel(delayed(_tagged)(X, y, setup, job) for job in jobs)
 
-    def _jobs(self) -> int:
+    def _workers(self) -> int:
         return int(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
 
-    def _in_order(self, found: dict[tuple[int, int], Result], n: int, scorers: Any) -> list[Result]:
-        """Results as scikit-learn orders them; NaN for what was not trained."""
-        template = next(iter(found.values()))
+    # -- results -------------------------------------------------------------------------------
 
-        def empty(scores: Any) -> Any:
-            return dict.fromkeys(scores, np.nan) if isinstance(scores, dict) else np.nan
-
-        missing = {
-            key: empty(value) if key.endswith("_scores") else (None if key == "fit_error" else np.nan)
-            for key, value in template.items()
-        }
-        missing["n_test_samples"] = template["n_test_samples"]
-        return [found.get((fold, node), missing) for node in range(n) for fold in range(self.n_splits_)]
+    def _report(self, found: dict[Key, Result], jobs: list[Job], n_candidates: int) -> None:
+        """`trainers_` and `path_`; with `verbose` how many candidates each trainer has trained."""
+        self.trainers_ = trainers_of(found, n_candidates, self.n_splits_)
+        starts = {node: parent for job in jobs for node, parent in zip(job.nodes, job.parents, strict=True)}
+        cold = {node for node, trainers in enumerate(self.trainers_) if trainers.startswith("scikit-learn")}
+        self.path_ = [(-1 if node in cold else starts[node], node) for node in range(n_candidates)]
+        if self.verbose > 0:
+            for trainer, count in Counter(self.trainers_).items():
+                print(f"{count} of {n_candidates} candidates trained by {trainer or 'an unknown trainer'}")
 
     def _finish(
         self, X: Any, y: Any, scorers: Any, refit_metric: str, results: Any, out: list[Result], routed: Any
     ) -> None:
-        """The best node, and the estimator that it makes of all rows."""
+        """The best node, and its estimator fitted on all rows."""
         self.multimetric_ = isinstance(out[0]["test_scores"], dict)
         if callable(self.scoring) and self.multimetric_:
             self._check_refit_for_multimetric(out[0]["test_scores"])
@@ -319,7 +319,7 @@ class SVMSearchCV(GridSearchCV):
 
 
 def _check_estimator(estimator: Any) -> None:
-    """Refuse estimators of other libraries, whose names may be the same."""
+    """Refuse estimators of other libraries, which may have the same names."""
     import maxmargin
 
     _, last, _ = split_pipeline(estimator)
@@ -340,31 +340,12 @@ def _indices(rows: Any) -> Any:
     return np.flatnonzero(rows) if rows.dtype == bool else rows
 
 
-def _mean_of_what_is_there(results: dict[str, Any]) -> None:
-    """Means, deviations and ranks of an interrupted search: over the folds that are done."""
-    for key in [key for key in results if key.startswith(("mean_test_", "mean_train_"))]:
-        _, part, metric = key.split("_", 2)
-        folds = np.array(
-            [results[k] for k in results if k.startswith("split") and k.endswith(f"_{part}_{metric}")]
-        )
-        done = np.isfinite(folds)
-        count = np.maximum(done.sum(axis=0), 1)
-        mean = np.where(done, folds, 0.0).sum(axis=0) / count
-        spread = np.sqrt(np.where(done, (folds - mean) ** 2, 0.0).sum(axis=0) / count)
-        known = done.any(axis=0)
-        results[key] = np.where(known, mean, np.nan)
-        results[f"std_{part}_{metric}"] = np.where(known, spread, np.nan)
-        if part == "test":
-            rank = rankdata(-np.where(known, mean, -np.inf), method="min")
-            results[f"rank_test_{metric}"] = rank.astype(np.int32)
-
-
-def _tagged(X: Any, y: Any, task: Task, chain: Chain) -> tuple[Chain, list[list[Result]]]:
-    return chain, run_chain(X, y, task, chain)
+def _tagged(X: Any, y: Any, setup: SearchSetup, job: Job) -> tuple[Job, list[list[Result]]]:
+    return job, run_job(X, y, setup, job)
 
 
 def _lost(error: BaseException) -> bool:
-    """Whether an error says that a worker is gone, not that something is wrong."""
+    """Whether an error says that a worker is lost, not that a job has failed."""
     names = {cls.__name__ for cls in type(error).__mro__}
     return bool(
         names
@@ -376,60 +357,3 @@ def _lost(error: BaseException) -> bool:
             "CommClosedError",
         }
     )
-
-
-class _Bar:
-    """A progress bar: nodes done, the best score so far, time left."""
-
-    # Seconds after which a search is long.
-    patience = 3.0
-
-    def __init__(self, wanted: bool | None, task: Task, chains: list[Chain], found: dict[Any, Any]) -> None:
-        self._wanted, self._task = wanted, task
-        self._total = len(task.candidates) * len(task.splits)
-        self._began = time.monotonic()
-        self._bar: Any = None
-        self._line: Any = None
-        self._start = len(found)
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def update(self, found: dict[tuple[int, int], Result]) -> None:
-        """Show how far the search has come."""
-        if self._wanted is False or (self._wanted is None and time.monotonic() - self._began < self.patience):
-            return
-        if self._bar is None and not self._open():
-            return
-        self._bar.update(self._line, completed=len(found), best=self._best(found))
-
-    def _open(self) -> bool:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(stderr=True)
-        if not console.is_terminal and not self._wanted:
-            self._wanted = False
-            return False
-        self._bar = Progress(
-            TextColumn("search"), BarColumn(), MofNCompleteColumn(), TextColumn("best {task.fields[best]}"),
-            TimeRemainingColumn(), console=console,
-        )  # fmt: skip
-        self._bar.start()
-        self._line = self._bar.add_task("search", total=self._total, best="")
-        return True
-
-    def _best(self, found: dict[tuple[int, int], Result]) -> str:
-        sums: dict[int, list[float]] = {}
-        for (_, node), result in list(found.items()):
-            score = result.get("test_scores")
-            if isinstance(score, dict):
-                score = next(iter(score.values()))
-            if isinstance(score, float | int):
-                sums.setdefault(node, []).append(float(score))
-        whole = [np.mean(v) for v in sums.values() if len(v) == len(self._task.splits)]
-        return f"{max(whole):.4f}" if whole else "-"

@@ -15,8 +15,8 @@ is a minimum spanning arborescence of the grid with one node more, above it, fro
 root; with a constant on top of all :math:`c_j` that is large enough for a single cold start, one run finds
 it. (The paper's text has i and j the other way round in its definition of the cost.)
 
-Costs cannot be known before the search. They are measured on a pilot, a part of the data, or replaced by what
-has been learned from other data: `heuristic`, `up`.
+Costs cannot be known before the search. They are measured on a pilot, a part of the data, or replaced by
+rules learned from other data: `heuristic`, `up`.
 """
 
 from maxmargin.model_selection.path.arborescence import arborescence, cost_matrix

@@ -19,16 +19,16 @@ S = TypeVar("S")
 def cost_matrix(
     grid: Grid, cold: Callable[[int], tuple[float, S]], warm: Callable[[int, S], float]
 ) -> tuple[sp.coo_array, Floats]:
-    """Measure what every edge of the grid costs.
+    """Measure the cost of every edge of the grid.
 
     Parameters
     ----------
     grid : Grid
         The nodes.
     cold : callable
-        ``cold(i)`` trains node i and returns what that cost (seconds, steps, kernel values) and the solution.
+        ``cold(i)`` trains node i and returns the cost (seconds, steps, kernel values) and the solution.
     warm : callable
-        ``warm(j, solution)`` trains node j from the solution of a neighbour and returns what that cost.
+        ``warm(j, solution)`` trains node j from the solution of a neighbour and returns the cost.
         All cold trainings come first, so that it may give up, with `numpy.inf`, beyond the cost of j's.
 
     Returns
@@ -84,7 +84,7 @@ def arborescence(costs: sp.sparray, cold: ArrayLike, cold_starts: str = "few") -
 
     Examples
     --------
-    Of three nodes the last is dear to train cold, and cheap from the one before:
+    Of three nodes the last is expensive to train cold, and cheap from the one before:
 
     >>> import scipy.sparse as sp
     >>> from maxmargin.model_selection import arborescence
@@ -113,8 +113,8 @@ def arborescence(costs: sp.sparray, cold: ArrayLike, cold_starts: str = "few") -
 def _edmonds(n: int, tails: Index, heads: Index, costs: Floats, root: int) -> Index:
     """The places of the edges of the cheapest arborescence from `root`, which must reach every node.
 
-    Of the cheapest edges into each node those that form cycles are contracted, until there are none; what an
-    edge into a cycle costs is then what it costs more than the edge that it replaces.
+    Of the cheapest edges into each node those that form cycles are contracted, until there are none; the cost
+    of an edge into a cycle is then the difference to the cost of the edge that it replaces.
     """
     origin = np.arange(len(heads))
     levels: list[tuple[Index, Index, Index, Index]] = []

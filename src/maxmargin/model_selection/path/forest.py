@@ -25,7 +25,7 @@ class Chain(NamedTuple):
         In an order in which they can be trained. Their parents are in the chain, but for the first node's,
         and for further cold starts if the chain has any.
     cost : float
-        What they cost in all.
+        The sum of their costs.
     """
 
     start: int
@@ -74,7 +74,7 @@ class Path:
                 self._children[parent].append(node)
         self.order: Index = self._depth_first()
         if len(self.order) < n:
-            raise ValueError("These parents lead round in a circle.")
+            raise ValueError("The parents form a cycle.")
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -148,7 +148,7 @@ class Path:
             yield node, solution
 
     def node_costs(self, costs: sp.sparray, cold: ArrayLike) -> Floats:
-        """What each node costs on this path.
+        """The cost of each node on this path.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Path:
         r"""Cut the path into pieces for parallel work.
 
         No piece costs more than :math:`\frac1n \sum_j c_j`, unless a single node does, and there are as few
-        pieces as that allows: from the leaves up, where what hangs on a node is too much, its largest
+        pieces as that allows: from the leaves up, where the nodes below one cost too much, its largest
         branches are cut off (Kundu and Misra 1977). Handed out one by one in the order of the list, to n
         workers that take the next when they are done, they take at most twice the time of a perfect split,
         and waiting.
@@ -180,7 +180,7 @@ class Path:
         n : int
             Workers. For a finer balance give a multiple of them.
         costs : array-like of shape (n_nodes,), optional
-            What each node costs, see `node_costs`; by default all the same.
+            The cost of each node, see `node_costs`; by default all the same.
 
         Returns
         -------
@@ -254,9 +254,6 @@ class Path:
             order.append(node)
             stack += self._children[node][::-1]
         return np.array(order, dtype=np.intp)
-
-
-# -- paths that need no costs ----------------------------------------------------------------
 
 
 def checked_costs(costs: sp.sparray, cold: ArrayLike) -> tuple[Any, Floats]:

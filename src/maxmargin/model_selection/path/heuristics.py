@@ -56,7 +56,7 @@ def heuristic(grid: Grid, spine: str, direction: str | Mapping[str, str] = "down
 def up(grid: Grid, axis: str, spine: str | Mapping[str, str] | None = None) -> Path:
     """Chains upward along one parameter, from its smallest value.
 
-    With `axis` the C of a machine with the hinge loss this is what pays most: the solution of the smaller C,
+    With `axis` the C of a machine with the hinge loss this saves most: the solution of the smaller C,
     scaled by the ratio, is close to that of the larger, and once no multiplier is at C it stays.
 
     Parameters
@@ -112,6 +112,3 @@ def _nested(grid: Grid, axes: Sequence[tuple[str, str]]) -> Path:
         before = (grid.step(node, name, by) for name, by in back)
         parents.append(next((other for other in before if other is not None), -1))
     return Path(parents)
-
-
-# -- paths by costs --------------------------------------------------------------------------

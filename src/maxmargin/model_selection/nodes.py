@@ -1,0 +1,115 @@
+"""The estimators of a job's nodes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+
+from maxmargin._sklearn import validate_parameters
+from maxmargin.estimators.base import BaseSVM
+from maxmargin.model_selection.folds import kind_of
+from maxmargin.model_selection.jobs import Job, SearchSetup
+from maxmargin.model_selection.overrides import overridden
+from maxmargin.model_selection.pipelines import split_parameters, split_pipeline
+from maxmargin.model_selection.refusal import Refused, because
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The estimators of a job's nodes, and the steps before them in a pipeline.
+
+    Parameters
+    ----------
+    before : Pipeline or None
+        The steps before the estimator, with the parameters that all nodes have in common.
+    prefix : str
+        Of the estimator's parameters in the pipeline.
+    estimators : dict
+        By node, not fitted.
+    first : estimator
+        That of the first node.
+    kind : str
+        How the kernel reads the data, see `kind_of`.
+    only_c : bool
+        Whether the nodes differ in nothing but C.
+    """
+
+    before: Any
+    prefix: str
+    estimators: dict[int, Any]
+    first: Any
+    kind: str
+    only_c: bool
+
+    @property
+    def tol(self) -> float:
+        """The smallest tolerance."""
+        return float(min(estimator.tol for estimator in self.estimators.values()))
+
+
+def nodes_of(setup: SearchSetup, job: Job) -> Nodes | Refused:
+    """The estimators of a job, or why they cannot be trained on shared kernel matrices."""
+    before, last, prefix = split_pipeline(setup.estimator)
+    kind, candidates = type(last).__name__, [setup.candidates[node] for node in job.nodes]
+    if not isinstance(last, BaseSVM):
+        return Refused(f"{kind} keeps its own kernel matrix")
+    methods = overridden(type(last))
+    if methods:
+        return Refused(f"{kind} overrides {' and '.join(methods)}, so that its own methods must see the data")
+    outer, _ = split_parameters(candidates[0], prefix)
+    unknown = set(outer).difference(() if before is None else before.get_params())
+    if unknown:
+        return Refused(f"{', '.join(sorted(unknown))} is not a parameter of the steps before the last")
+    if outer:
+        before = clone(before).set_params(**clone(outer, safe=False))
+    names = set(last.get_params(deep=False))
+    estimators = {}
+    for node, params in zip(job.nodes, candidates, strict=True):
+        _, own = split_parameters(params, prefix)
+        if not names.issuperset(own):
+            return Refused(f"{kind} has no parameter {', '.join(sorted(set(own) - names))}")
+        estimator = copy.copy(last)  # a clone costs as much as a fit of some hundred rows
+        for name, value in own.items():
+            setattr(estimator, name, value)
+        estimators[node] = estimator
+    first = estimators[job.nodes[0]]
+    only_c = all(_differ_in_nothing_but(f"{prefix}C", candidates[0], params) for params in candidates)
+    invalid = invalid_parameters([first] if only_c else estimators.values())
+    if invalid is not None:
+        return Refused(invalid)
+    kinds = {kind_of(estimator) for estimator in estimators.values()}
+    if len(kinds) > 1:
+        return Refused("the kernels of the chain read the data in different ways")
+    if any(_may_be_indefinite(estimator) for estimator in estimators.values()):
+        return Refused("the kernel may be indefinite: the start would decide which solution is found")
+    if getattr(first, "break_ties", False) and first.decision_function_shape == "ovo":
+        return Refused("break_ties=True with decision_function_shape='ovo'")
+    return Nodes(before, prefix, estimators, first, kinds.pop(), only_c)
+
+
+def invalid_parameters(estimators: Iterable[Any]) -> str | None:
+    """The reason why `fit` would refuse the parameters of one of the estimators; None if it would not."""
+    for estimator in estimators:
+        try:
+            validate_parameters(estimator)
+        except ValueError as error:
+            return f"a parameter is not valid ({because(error)})"
+    return None
+
+
+def _differ_in_nothing_but(name: str, a: dict[str, Any], b: dict[str, Any]) -> bool:
+    others = (set(a) | set(b)) - {name}
+    return all(key in a and key in b and _same(a[key], b[key]) for key in others)
+
+
+def _same(a: Any, b: Any) -> bool:
+    # As for the nodes of a path, see `plan`: values of any type have a text, but not all can be compared.
+    return a is b or (type(a) is type(b) and repr(a) == repr(b))
+
+
+def _may_be_indefinite(estimator: Any) -> bool:
+    return estimator.kernel == "sigmoid" or (estimator.kernel == "poly" and estimator.coef0 < 0)

@@ -1,0 +1,52 @@
+"""Run a job: the first trainer that can take it trains it, and the next ones what it leaves over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn import config_context
+
+from maxmargin.model_selection.jobs import Job, Key, Result, SearchSetup
+from maxmargin.model_selection.refusal import Refused
+from maxmargin.model_selection.trainers import TRAINERS
+from maxmargin.model_selection.work import Work
+
+
+def run_job(X: Any, y: Any, setup: SearchSetup, job: Job) -> list[list[Result]]:
+    """Results of a job, for each fold those of its nodes, as scikit-learn's `cv_results_` is made of.
+
+    Each has, as "trainer", the name of its trainer and the reason why the trainer before did not take it.
+    """
+    with config_context(**setup.config):
+        found = _run(Work(X, y, setup, job))
+    return [[found[fold, node] for node in job.nodes] for fold in job.folds]
+
+
+def _run(work: Work) -> dict[Key, Result]:
+    done: dict[Key, Result] = {}
+    pending: dict[Key, Refused | None] = dict.fromkeys(work.job.keys)
+    for trainer in TRAINERS:
+        is_last = trainer is TRAINERS[-1]
+        keys = [key for key, why in pending.items() if is_last or why is None or not why.final]
+        if not keys:
+            continue
+        reason = trainer.can_take(work)
+        if reason is not None:
+            pending.update(dict.fromkeys(keys, Refused(reason)))
+            continue
+        for key, found in trainer.train(work, keys).items():
+            if isinstance(found, Refused):
+                pending[key] = found
+                continue
+            why = pending.pop(key)
+            if why is not None:
+                _confirm(why, found)
+            done[key] = {**found, "trainer": trainer.name if why is None else f"{trainer.name}: {why.reason}"}
+    return done
+
+
+def _confirm(why: Refused, found: Result) -> None:
+    """Raise the exception of a fit that scikit-learn's own way does not reproduce: a bug of the search."""
+    if why.error is not None and found["fit_error"] is None:
+        why.error.add_note("It occurred in a search only: the same estimator can be fitted on its own.")
+        raise why.error
