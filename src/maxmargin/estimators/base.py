@@ -121,7 +121,7 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
         if self.gamma == "scale" and not plain and len(kept) < X.shape[0]:
             X = X[kept]
         gamma = 0.0 if plain else resolve_gamma(self.gamma, X)
-        # Kept until `_model_of` takes it: it is computed before the solver runs and stored after.
+        # For `_model_of`, after the solver has run. It stays: threads may fit the same estimator.
         self._kernel = Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
         return self._kernel
 
@@ -301,7 +301,7 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
     ) -> KernelModel:
         """The model of the kernel that was trained with."""
         return KernelModel.from_training(
-            self.__dict__.pop("_kernel"),
+            self._kernel,
             X,
             support,
             n_support=n_support,
