@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,9 @@ def models() -> dict[str, Any]:
         "pipeline 2": make_pipeline(MinMaxScaler(clip=True), MaxAbsScaler(), OneClassSVM()).fit(X),
         "pipeline 3": make_pipeline(StandardScaler(), SVR()).fit(X[:, :3], X[:, 3]),
     }
-    out["SVC votes"] = SVC(**options).fit(X, y)
-    out["SVC votes"]._vote_order = np.array([2, 0, 1])  # as of a LIBSVM file with these labels
+    votes = out["SVC votes"] = SVC(**options).fit(X, y)
+    order = np.array([2, 0, 1])  # as of a LIBSVM file with these labels
+    votes.set_model(replace(votes.get_model(), vote_order=order))
     return out
 
 

@@ -51,7 +51,8 @@ def kernel_of(model: Any, X: Floats, matrix: Floats | None, weight: Floats, spar
         spread = float(used.astype(LD).var()) * X.shape[1]
         want = 1.0 / X.shape[1] if gamma == "auto" else 1.0 / spread if spread else 1.0
         # The last bits of a variance depend on the order of its sum: the model's own number, if it is right.
-        own = float(getattr(model, "gamma_", getattr(model, "_gamma", want)))
+        # scikit-learn's machines have a private attribute for it.
+        own = float(model.get_model().kernel.gamma if hasattr(model, "get_model") else model._gamma)
         # scikit-learn's variance of sparse data is a difference of means, which may cancel.
         lost = 16 * EPS64 * float(np.mean(used**2)) * X.shape[1] / (spread or 1.0) if sparse else 0.0
         if abs(own - want) > (1e-6 + lost) * max(own, want) and not hasattr(model, "gamma_"):

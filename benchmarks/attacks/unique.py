@@ -46,7 +46,7 @@ def reach(model: Any, X: Any, gaps: float) -> float:
 
 
 def _gamma(model: Any) -> float:
-    return float(model.gamma) if not isinstance(model.gamma, str) else float(getattr(model, "_gamma", 1.0))
+    return float(model.get_model().kernel.gamma if isinstance(model.gamma, str) else model.gamma)
 
 
 def values(model: Any, X: Any) -> Any:

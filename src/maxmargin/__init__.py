@@ -9,9 +9,10 @@ from maxmargin.estimators._scales import UnscaledDataWarning
 from maxmargin.estimators.all_distances import AllDistancesSVC
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
 from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.estimators.nu_svc import NuSVC
 from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
-from maxmargin.estimators.svc import SVC, NuSVC
+from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 
 __all__ = [

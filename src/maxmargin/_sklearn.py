@@ -43,6 +43,7 @@ __all__ = [
     "ovr_decision_function",
     "safe_indexing",
     "validate_parameters",
+    "validate_step_names",
     "with_callbacks",
 ]
 
@@ -69,6 +70,11 @@ def __getattr__(name: str) -> Any:
 def validate_parameters(estimator: Any) -> None:
     """Check the parameters of an estimator, as its `fit` does first."""
     estimator._validate_params()
+
+
+def validate_step_names(pipeline: Any) -> None:
+    """Check the names of the steps of a pipeline, as its `fit` does."""
+    pipeline._validate_names([name for name, _ in pipeline.steps])
 
 
 def callbacks_of(estimator: Any) -> Any:

@@ -29,7 +29,7 @@ def alpha_by_qp(K, ridge):
 
 def full(model, n):
     alpha = np.zeros(n)
-    alpha[model.support_] = model._dense_coef[0]
+    alpha[model.support_] = model.get_model().coef[0]
     return alpha
 
 
@@ -70,7 +70,7 @@ def test_every_solver_finds_the_same_machine(solver):
     exact = L2OneClassSVM(tol=1e-9, **kind).fit(X)
     assert model.status_ == "solved"
     assert model.decision_function(X) == pytest.approx(exact.decision_function(X), abs=1e-3)
-    assert full(model, len(X)) == pytest.approx(full(exact, len(X)), abs=1e-2 * exact._dense_coef.max())
+    assert full(model, len(X)) == pytest.approx(full(exact, len(X)), abs=1e-2 * exact.dual_coef_.max())
     assert model.dual_gap_ >= 0
 
 

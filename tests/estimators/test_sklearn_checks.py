@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import sklearn.svm
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
+from expected_failures import failures_of_scikit_learns_own_class
 from maxmargin import (
     SVC,
     SVR,
@@ -36,20 +36,6 @@ ESTIMATORS = [
     SVR(kernel="linear", solver="smo"),
     NuSVR(),
 ]
-
-
-def failures_of_scikit_learns_own_class(estimator):
-    """What scikit-learn marks as expected to fail for the class of the same name."""
-    try:
-        from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_XFAIL_CHECKS
-    except ImportError:
-        return {}
-    # To a tolerance like SVC, and with a gamma that does not look at weights.
-    name = {"AllDistancesSVC": "SVC", "CrammerSingerSVC": "SVC", "L2OneClassSVM": "OneClassSVM"}.get(
-        type(estimator).__name__, type(estimator).__name__
-    )
-    twin = getattr(sklearn.svm, name, None)
-    return PER_ESTIMATOR_XFAIL_CHECKS.get(twin, {})
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=failures_of_scikit_learns_own_class)

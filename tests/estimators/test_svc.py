@@ -519,7 +519,7 @@ def test_wrong_shapes_are_refused():
 def test_altered_models_are_noticed():
     X, y = data("iris")
     model = SVC().fit(X, y)
-    model._n_support = np.array([10, 0, 0], dtype=np.int32)
+    model.n_support_[0] += 1
     with pytest.raises(ValueError, match="altered"):
         model.predict(X)
 

@@ -26,8 +26,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_sklearn_checks import failures_of_scikit_learns_own_class
 
+from expected_failures import failures_of_scikit_learns_own_class
 from maxmargin import SVC, NuSVC, OneClassSVM, solvers
 from maxmargin.solvers import MDM, NPA, Gilbert
 

@@ -34,7 +34,7 @@ def diabetes():
 
 def full_coef(model, n):
     coef = np.zeros(n)
-    coef[model.support_] = np.asarray(model._dense_coef)[0]
+    coef[model.support_] = model.get_model().coef[0]
     return coef
 
 

@@ -228,10 +228,10 @@ def test_ties_of_votes_are_broken_in_the_order_of_the_file():
     votes = model.predict(Z)
     order = np.array([4, 2, 0, 3, 1])
     lines = text_of(model).decode().splitlines()
-    coef, values, rows = permuted(model._dense_coef, model.intercept_, model._n_support, order)
+    coef, values, rows = permuted(model.dual_coef_, model.intercept_, model.n_support_, order)
     head = [line for line in lines[: lines.index("SV")] if line.split()[0] not in ("rho", "label", "nr_sv")]
     head += ["rho " + " ".join(f"{-v:.17g}" for v in values), "label " + " ".join(map(str, order))]
-    head += ["nr_sv " + " ".join(map(str, model._n_support[order])), "SV"]
+    head += ["nr_sv " + " ".join(map(str, model.n_support_[order])), "SV"]
     body = [
         " ".join(f"{v:.17g}" for v in coef[:, r])
         + " "
@@ -345,23 +345,23 @@ SV
         ("svm_type c_svc", "svm_type epsilon_svr", "line 9: a model of type epsilon_svr has no labels"),
         ("svm_type c_svc", "svm_kind c_svc", "line 1: unknown key 'svm_kind'"),
         ("kernel_type rbf", "kernel_type spline", "line 2: kernel_type is 'spline'"),
-        ("gamma 0.5", "gamma nan", "line 3: 'nan' is no finite number"),
-        ("gamma 0.5", "gamma 1_0", "line 3: '1_0' is no finite number"),
+        ("gamma 0.5", "gamma nan", "line 3: 'nan' is not a finite number"),
+        ("gamma 0.5", "gamma 1_0", "line 3: '1_0' is not a finite number"),
         ("gamma 0.5", "gamma -1", "line 3: gamma is negative"),
         ("gamma 0.5", "gamma 1 2", "line 3: there should be one value"),
-        ("gamma 0.5", "gamma 1\ngamma 2", "line 4: gamma comes twice"),
+        ("gamma 0.5", "gamma 1\ngamma 2", "line 4: gamma is given twice"),
         ("gamma 0.5\n", "", "line 8: there was no line with gamma"),
         ("nr_class 2", "nr_class 3", "rho has 1 values"),
         ("nr_class 2", "nr_class 1000000000", "rho has 1 values"),
         ("total_sv 2", "total_sv 3", "add up to total_sv"),
         ("label 1 -1", "label 1 1", "different values"),
-        ("label 1 -1", "label 1 99999999999", "line 7: 99999999999 is out of range|is no integer"),
-        ("label 1 -1", "label a b", "line 7: 'a' is no integer"),
+        ("label 1 -1", "label 1 99999999999", "line 7: 99999999999 is out of range|is not an integer"),
+        ("label 1 -1", "label a b", "line 7: 'a' is not an integer"),
         ("SV\n", "SVs\n", "unknown key 'SVs'"),
         ("1 1:0.5 3:1\n", "", "line 10: the file ends after 1 of 2"),
         ("3:1", "1:1", "line 10: the index 1 does not come after 1"),
         ("3:1", "0:1", "line 10: 0 is out of range"),
-        ("3:1", "3:inf", "line 10: 'inf' is no finite number"),
+        ("3:1", "3:inf", "line 10: 'inf' is not a finite number"),
         ("3:1", "3", "line 10: '3' is not of the form"),
         ("3:1", "4294967297:1", "line 10: 4294967297 is out of range"),
         ("-1 2:1\n", "-1 2:1\n-1 2:1\n", "line 12: there is more"),

@@ -100,7 +100,7 @@ def test_a_file_that_was_cut_short_is_damaged(models, tmp_path, share):
     data = models["dense"]
     path = tmp_path / "short"
     path.write_bytes(data[: int(share * len(data))])
-    with pytest.raises(ModelFileError, match=r"damaged|no maxmargin model file") as error:
+    with pytest.raises(ModelFileError, match=r"damaged|not a maxmargin model file") as error:
         load(path)
     assert str(path) in str(error.value)
 
@@ -140,12 +140,12 @@ def test_a_newer_format_is_told_apart(models):
         (b'{"arrays":[],"content":{"model":1e999}}', "beyond float64"),
         (b'{"arrays":[],"content":{"model":9223372036854775808}}', "beyond 64 bits"),
         (b'{"arrays":[],"content":{"model":' + b"9" * 10_000 + b"}}", "beyond 64 bits"),
-        (b'{"arrays":[],"content":{},"arrays":[]}', "a key that comes twice"),
+        (b'{"arrays":[],"content":{},"arrays":[]}', "a duplicate key"),
         (b'{"arrays":[],"content":{"model":"\\ud800"}}', "cannot be read"),
         (b'{"arrays":[],"content":{"model":"\xff"}}', "cannot be read"),
         (b'{"arrays":[],"content":{}} x', "cannot be read"),
         (b'{"arrays":[],"content":{}}', "neither a model nor a pipeline"),
-        (b'{"arrays":[],"content":[]}', "is no object"),
+        (b'{"arrays":[],"content":[]}', "is not an object"),
         (b'{"content":{}}', "'arrays' and 'content'"),
         (b"null", "'arrays' and 'content'"),
         (b'{"arrays":[["a","O",[1]]],"content":{}}', "dtype is not one of"),
@@ -195,7 +195,7 @@ def changed(array, at, value):
 
 
 BAD_ARRAYS = [
-    ("dense", "support_", 0, 150, "none of the training samples"),
+    ("dense", "support_", 0, 150, "beyond the 150 training samples"),
     ("dense", "support_", 0, -1, "out of range"),
     ("precomputed", "support_", -1, 150, "out of range"),
     ("dense", "_n_support", 0, 1, "do not add up"),

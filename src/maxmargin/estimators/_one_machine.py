@@ -1,18 +1,20 @@
-"""What the machines for K classes at once share: labels, values of every class, and the largest of them."""
+"""Base of the machines for K classes at once: labels, values of every class, and the largest of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from maxmargin._types import Floats, Index
-from maxmargin.estimators.base import BaseSVM, _align
+from maxmargin.estimators._outcome import report
+from maxmargin.estimators._validation import check_training_data, check_weights
+from maxmargin.estimators._warm_start import Start
+from maxmargin.estimators.base import BaseSVM
 from maxmargin.solvers.solution import Solution
 
 
@@ -21,8 +23,8 @@ class OneMachineSVC(ClassifierMixin, BaseSVM):
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Index, Index, Floats]:
         """X checked, the rows with a positive weight, their classes and weights; sets `classes_`."""
-        X, y = self._validate(X, y)
-        weight = self._weights(X, sample_weight)
+        X, y = check_training_data(self, X, y)
+        weight = check_weights(self, X, sample_weight)
         kept = np.flatnonzero(weight > 0)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
@@ -33,18 +35,31 @@ class OneMachineSVC(ClassifierMixin, BaseSVM):
             )
         return X, kept, label, weight[kept]
 
-    def _keep(self, X: Any, order: Index, label: Index, coef: Floats, u: Floats, solution: Solution) -> None:
-        """Fitted attributes: `coef` has one column per row of `order`, `u` is what a warm start takes."""
+    def _keep(
+        self,
+        X: Any,
+        order: Index,
+        label: Index,
+        coef: Floats,
+        intercept: Floats,
+        values: Floats,
+        solution: Solution,
+    ) -> None:
+        """Fitted attributes; `coef` has a column and `values`, the variables, a row per entry of `order`."""
         used = np.flatnonzero(coef.any(axis=0))
-        self._keep_support(X, order[used])
-        self._n_support = np.bincount(label[used], minlength=len(self.classes_)).astype(np.int32)
-        self._dense_coef = np.ascontiguousarray(coef[:, used])
-        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
+        model = self._model_of(
+            X,
+            order[used],
+            n_support=np.bincount(label[used], minlength=len(self.classes_)),
+            coef=np.ascontiguousarray(coef[:, used]),
+            intercept=intercept,
+        )
+        self._publish(model)
         self.n_iter_ = max(1, solution.n_iter)
         self.dual_gap_, self.relative_gap_ = solution.gap, solution.relative_gap
         self.trace_ = [solution.trace]
-        self._solved = (self.shape_fit_, order, u) if self.warm_start else None
-        self._report([solution])
+        self._keep_starts([("all", Start(order, values))])
+        report(self, [solution])
 
     def _scores(self, X: Any) -> Floats:
         raise NotImplementedError

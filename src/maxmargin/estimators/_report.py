@@ -1,4 +1,4 @@
-"""Progress for people: the live table behind ``verbose``."""
+"""The live table of progress that ``verbose`` shows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LiveTable:
                 self._live.update(self._table(), refresh=True)
 
     def end(self, machine: str, solution: Solution) -> None:
-        """Show how far from the optimum a machine has ended at most."""
+        """Show the relative gap that a machine has ended with."""
         with self._lock:
             self._gaps[machine] = solution.relative_gap
 

@@ -1,4 +1,4 @@
-"""Whether the features of a data set are on scales that a kernel can see together."""
+"""Whether the scales of the features of a data set are comparable."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SAMPLE = 256
 
 
 class UnscaledDataWarning(UserWarning):
-    """Features are on scales so different that a kernel does not see the small ones."""
+    """The scales of features differ so much that the small ones hardly affect the kernel."""
 
 
 def disparity(X: Any) -> tuple[int, int, float] | None:
-    """The features that vary most and least, and how many times as much, if that is too much.
+    """The features that vary most and least and the ratio of their spreads, if it is too large.
 
     Constant features do not count, nor sparse data, in which rare features are small by nature.
 

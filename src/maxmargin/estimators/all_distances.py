@@ -16,6 +16,7 @@ from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from maxmargin._types import Floats
 from maxmargin.estimators._one_machine import OneMachineSVC
 from maxmargin.estimators.base import BaseSVM
+from maxmargin.estimators.model import KernelModel
 from maxmargin.estimators.search_axes import Axis
 
 
@@ -89,6 +90,9 @@ class AllDistancesSVC(OneMachineSVC):
         "offset": [StrOptions({"bisector", "kkt"})],
     }
 
+    # The inner products behind `b_` and `rho_`, and the model that they belong to.
+    _products: tuple[KernelModel, Floats] | None = None
+
     def __init__(
         self,
         *,
@@ -156,13 +160,12 @@ class AllDistancesSVC(OneMachineSVC):
                 "of mu to be feasible in every fold."
             )
         problem = dual.all_distances(label, np.minimum(self.mu_ * weight, 1.0))
-        solution = self._solve_one(X, order, problem, self._start_from(order), limit)
+        solution = self._solve_one(X, order, problem, self._start("all", order), limit)
         # The gradient of a sample of class r is K <w_r, x>.
         k = len(self.classes_)
         height = np.bincount(label, weights=solution.u * solution.gradient, minlength=k) / k
-        self.intercept_ = -height if self.offset == "bisector" else -solution.offset / k
-        self._products: Floats | None = None
-        self._keep(X, order, label, solution.u[None], solution.u, solution)
+        intercept = -height if self.offset == "bisector" else -solution.offset / k
+        self._keep(X, order, label, solution.u[None], intercept, solution.u, solution)
         return self
 
     @property
@@ -178,30 +181,30 @@ class AllDistancesSVC(OneMachineSVC):
         return np.asarray(np.diag(G) - 2.0 * G.mean(axis=1) + G.mean())
 
     def _centre_products(self) -> Floats:
-        """<c_r, c_s> for all pairs of classes; computed when it is first asked for."""
-        check_is_fitted(self)
-        if self._products is None:
-            if self.kernel == "precomputed" or callable(self.kernel):
-                raise AttributeError("b_ and rho_ are available for kernels of feature vectors only.")
-            parts = self._parts(self.support_vectors_)
-            ends = np.concatenate([[0], np.cumsum(self._n_support)])
-            weighted = parts * self._dense_coef[0]
-            self._products = np.stack([weighted[:, a:e].sum(axis=1) for a, e in pairwise(ends)])
-        return self._products
+        """<c_r, c_s> for all pairs of classes; computed at the first request."""
+        model = self.get_model()
+        if not model.of_features:
+            raise AttributeError("b_ and rho_ are available for kernels of feature vectors only.")
+        if self._products is None or self._products[0] is not model:
+            ends = np.concatenate([[0], np.cumsum(model.n_support)])
+            weighted = self._parts(model.vectors) * model.coef[0]
+            products = np.stack([weighted[:, a:e].sum(axis=1) for a, e in pairwise(ends)])
+            self._products = (model, products)
+        return self._products[1]
 
     def _parts(self, X: Any) -> Floats:
         """<c_r, x> for every class and sample."""
-        check_is_fitted(self)
-        return np.asarray(self._expand(X, self._dense_coef, self._n_support)[:, :, 0])
+        return np.asarray(self._expand(X, by_class=True)[:, :, 0])
 
     def _linear_coef(self) -> Any:
-        k = len(self.classes_)
-        own = np.repeat(np.arange(k), self._n_support)  # class of each support vector
-        return self._combine(self._dense_coef[0] * ((own == np.arange(k)[:, None]) - 1.0 / k))
+        model = self.get_model()
+        k = len(model.n_support)
+        own = np.repeat(np.arange(k), model.n_support)  # class of each support vector
+        return model.combine(model.coef[0] * ((own == np.arange(k)[:, None]) - 1.0 / k))
 
     def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self)
         if self.kernel == "linear":
-            check_is_fitted(self)
-            return self._linear_values(X, self._linear_coef(), self.intercept_)
+            return self._linear_values(X, self.intercept_)
         parts = self._parts(X)
         return np.asarray((parts - parts.mean(axis=0)).T + self.intercept_)

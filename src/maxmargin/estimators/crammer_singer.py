@@ -124,13 +124,16 @@ class CrammerSingerSVC(OneMachineSVC):
         X, order, label, weight = self._labelled(X, y, sample_weight)
         k = len(self.classes_)
         problem = dual.crammer_singer(label, self.C * weight)
-        solution = self._solve_one(X, order, problem, self._start_from(order, k), limit)
+        solution = self._solve_one(X, order, problem, self._start("all", order, k), limit)
         tau = solution.u.reshape(-1, k)
-        self._keep(X, order, label, tau.T, tau, solution)
+        self._keep(X, order, label, tau.T, np.zeros(k), tau, solution)
         return self
+
+    def _publish_intercept(self, intercept: Floats) -> None:
+        """There is no bias, so there is no attribute for it."""
 
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         if self.kernel == "linear":
-            return self._linear_values(X, self._linear_coef(), np.zeros(len(self.classes_)))
-        return np.asarray(self._expand(X, self._dense_coef, [len(self.support_)])[0])
+            return self._linear_values(X, np.zeros(len(self.classes_)))
+        return np.asarray(self._expand(X)[0])

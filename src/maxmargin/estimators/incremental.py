@@ -10,14 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from maxmargin._compiled.threads import Threads
 from maxmargin._sklearn import Interval, StrOptions, fit_context
 from maxmargin._types import Floats, Index
-from maxmargin.estimators._weights import checked_weights
-from maxmargin.kernels.expansion import expand
+from maxmargin.estimators._validation import any_weights
+from maxmargin.estimators.held_rows import HeldRows, merged_labels
+from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.kernels.kernel import NAMES, Kernel
 
@@ -76,6 +77,9 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
     array([-0.1 ,  0.09, -0.09,  0.1 ])
     """
 
+    _model: KernelModel
+    # Labels of the machine's negative and positive side.
+    _sides: NDArray[Any]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "kernel": [StrOptions(set(NAMES) - {"precomputed"}), callable],
@@ -221,34 +225,25 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
     def _learn(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, *, first: bool, alone: bool = False
     ) -> IncrementalSVC:
-        from maxmargin.solvers.incremental import ExactMachine  # compiled loops: not at import
-
         X, y = validate_data(
             self, X, y, reset=first, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
         )
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        if first:
-            self._sparse = sp.issparse(X)
-        elif sp.issparse(X) != self._sparse:
-            X = sp.csr_array(X) if self._sparse else X.toarray()
-        weight = checked_weights(sample_weight, X, ensure_non_negative=True)
+        if not first:
+            X = self._as_held(X)
+        weight = any_weights(sample_weight, X, ensure_non_negative=True)
         kept = np.flatnonzero(weight > 0)
         if alone and not len(kept):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
-        labels = self._labels(y[kept], classes, first, alone)
+        labels = merged_labels(y[kept], classes, None if first else self._sides, both=alone)
         if not len(kept):
             return self
         if len(kept) < len(y):
             X, y, weight = X[kept], y[kept], weight[kept]
         if first:
             gamma = 0.0 if callable(self.kernel) else resolve_gamma(self.gamma, X, weight)
-            machine = ExactMachine(
-                Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0),
-                most_bytes=int(self.cache_size * 1e6),
-                factor_bytes=int(self.max_factor * 1e6),
-                n_jobs=self.n_jobs,
-            )
+            machine = self._empty_machine(gamma)
         else:
             gamma, machine = self.__dict__["gamma_"], self.__dict__["_machine"]
         # The first label that was seen alone is negative until the other is known to be smaller.
@@ -260,54 +255,103 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         self._publish()
         return self
 
-    def _labels(self, y: Any, classes: Any, first: bool, alone: bool) -> NDArray[Any]:
-        """The labels so far: the first one is the negative side."""
-        given = np.unique(y)
-        known = np.zeros(0, given.dtype) if first else self._sides
-        if classes is not None:
-            classes = np.unique(np.asarray(classes))
-            if not first and not np.isin(known, classes).all():
-                raise ValueError(f"classes={classes!r} does not contain the labels so far, {known!r}.")
-            if not np.isin(given, classes).all():
-                raise ValueError(
-                    f"y has labels that are not in classes={classes!r}: {np.setdiff1d(given, classes)!r}."
-                )
-            given = np.union1d(given, classes)
-        new = np.setdiff1d(given, known)
-        labels = np.concatenate([known, new]) if len(known) else given
-        if len(labels) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(labels)}: {len(labels)} labels, {', '.join(map(str, labels[:5]))}. "
-                "Use maxmargin.SVC for more classes."
-            )
-        if alone and len(labels) < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {len(labels)} class")
-        return np.asarray(labels)
+    def _empty_machine(self, gamma: float) -> Any:
+        from maxmargin.solvers.incremental import ExactMachine  # compiled loops: not at import
+
+        return ExactMachine(
+            Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0),
+            most_bytes=int(self.cache_size * 1e6),
+            factor_bytes=int(self.max_factor * 1e6),
+            n_jobs=self.n_jobs,
+        )
+
+    def _as_held(self, X: Any) -> Any:
+        """Samples in the storage, dense or sparse, of the rows that are held."""
+        if sp.issparse(X) == self._model.sparse:
+            return X
+        return sp.csr_array(X) if self._model.sparse else X.toarray()
 
     def _publish(self) -> None:
-        """Fitted attributes as scikit-learn has them."""
+        """The model and the attributes of the machine's present state."""
         machine = self._machine
         held = machine.held
         used = np.flatnonzero(machine.u[held])
         at = held[used]
-        self._show(len(held), used, machine.X[at], machine.y[at], machine.u[at], machine.level)
+        self._publish_support(len(held), used, machine.X[at], machine.y[at], machine.u[at], machine.level)
 
-    def _show(self, n: int, used: Index, vectors: Any, y: Floats, u: Floats, level: float) -> None:
-        """The attributes of n rows of which `used` are support vectors, with sides y and multipliers u."""
+    def _publish_support(self, n: int, used: Index, vectors: Any, y: Floats, u: Floats, level: float) -> None:
+        """The model of n rows of which `used` are support vectors, with sides y and multipliers u."""
         sign = self._sign()
-        self.n_held_ = n
-        self.support_ = used.astype(np.int32)
-        self.support_vectors_ = sp.csr_matrix(vectors) if self._sparse else vectors
-        self._coef = sign * u
-        self.dual_coef_ = sp.csr_matrix(self._coef[None]) if self._sparse else self._coef[None]
-        self.intercept_ = np.array([-sign * level])
         sides = sign * y
-        self.n_support_ = np.array([np.count_nonzero(sides < 0), np.count_nonzero(sides > 0)], dtype=np.int32)
+        self._model = model = KernelModel(
+            self._machine.kernel,
+            configured(vectors),
+            used.astype(np.int32),
+            np.array([np.count_nonzero(sides < 0), np.count_nonzero(sides > 0)], dtype=np.int32),
+            (sign * u)[None],
+            np.array([-sign * level]),
+            (n, vectors.shape[1]),
+            sp.issparse(vectors),
+        )
+        self.n_held_ = n
+        self.support_, self.support_vectors_, self.n_support_ = model.support, model.vectors, model.n_support
+        self.dual_coef_, self.intercept_ = model.dual_coef, model.intercept
 
     def _sign(self) -> float:
         """Of the machine's sides against scikit-learn's, where the larger label is positive."""
         return 1.0 if self._sides[0] == self.classes_[0] else -1.0
+
+    # -- state -----------------------------------------------------------------------------------------
+
+    def get_model(self) -> KernelModel:
+        """Return the kernel, support vectors and coefficients that predictions are made from.
+
+        Returns
+        -------
+        maxmargin.estimators.model.KernelModel
+            The model, with its support vectors in the order of their arrival. Fitted attributes that were
+            replaced since the last change of rows are in it.
+        """
+        check_is_fitted(self)
+        self._model = self._model.updated(
+            support=self.support_, vectors=self.support_vectors_, intercept=self.intercept_
+        )
+        return self._model
+
+    def get_rows(self) -> HeldRows:
+        """Return the rows that are held and the solution, from which `set_rows` restores the estimator.
+
+        Returns
+        -------
+        maxmargin.estimators.held_rows.HeldRows
+            The rows, their sides, ridges and multipliers.
+        """
+        check_is_fitted(self)
+        X, y, ridge, u = self._machine.rows()
+        return HeldRows(X, y, ridge, u, self._sides, self.gamma_, float(self.intercept_[0]))
+
+    def set_rows(self, rows: HeldRows) -> IncrementalSVC:
+        """Make this a fitted estimator that holds the given rows, without training.
+
+        Parameters
+        ----------
+        rows : maxmargin.estimators.held_rows.HeldRows
+            The result of `get_rows` of an estimator with the same parameters.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        machine = self._empty_machine(rows.gamma)
+        machine.restore(rows.X, rows.y, rows.ridge, rows.u)
+        self.gamma_, self._machine, self._sides = rows.gamma, machine, rows.labels
+        self.classes_ = np.sort(rows.labels)
+        self.n_features_in_ = rows.X.shape[1]
+        used = np.flatnonzero(rows.u)
+        level = -self._sign() * rows.intercept
+        self._publish_support(len(rows.y), used, rows.X[used], rows.y[used], rows.u[used], level)
+        return self
 
     # -- prediction ------------------------------------------------------------------------------------
 
@@ -327,14 +371,10 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         X = validate_data(
             self, X, reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
         )
-        if sp.issparse(X) != self._sparse:
-            X = sp.csr_array(X) if self._sparse else X.toarray()
         if not len(self.support_):
             return np.full(X.shape[0], self.intercept_[0])
-        kernel = self._machine.kernel
-        vectors = kernel.prepare(self.support_vectors_, np.float64)
-        ends = np.array([0, len(self.support_)])
-        values = expand(kernel, X, vectors, self._coef[None], ends, threads=Threads(self.n_jobs))
+        model = self.get_model()
+        values = model.expand(self._as_held(X), threads=Threads(self.n_jobs), dtype=np.float64)
         return np.asarray(values[0].ravel() + self.intercept_[0])
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -1,84 +1,24 @@
-"""Outlier detection: the one-class machine of Schölkopf et al., and what one-class machines share."""
+"""Outlier detection: the one-class machine of Schölkopf et al."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from sklearn.base import OutlierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, fit_context, with_callbacks
-from maxmargin._types import Floats
-from maxmargin.estimators.base import BaseSVM, _align, check_finite
+from maxmargin.estimators._one_class import BaseOneClass
+from maxmargin.estimators._outcome import report
+from maxmargin.estimators._validation import check_training_data, check_weights
+from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.search_axes import Axis
 
 
-class OneClassScores:
-    """Scores and predictions of the one-class machines."""
-
-    if TYPE_CHECKING:
-        kernel: Any
-        offset_: Floats
-        support_: NDArray[np.int32]
-        _dense_coef: Floats
-        _linear_values: Callable[..., Any]
-        _linear_coef: Callable[..., Any]
-        _expand: Callable[..., Any]
-
-    def decision_function(self, X: Any) -> Floats:
-        """Signed distance to the boundary, positive for inliers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self.score_samples(X) - self.offset_
-
-    def score_samples(self, X: Any) -> Floats:
-        """The unshifted scores: ``decision_function(X) + offset_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        if self.kernel == "linear":
-            return self._linear_values(X, self._linear_coef(), np.zeros(1)).ravel()
-        return self._expand(X, self._dense_coef, [len(self.support_)])[0].ravel()
-
-    def predict(self, X: Any) -> NDArray[np.intp]:
-        """+1 for inliers, -1 for outliers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return np.where(self.decision_function(X) > 0, 1, -1)
-
-
-class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
+class OneClassSVM(BaseOneClass):
     r"""One-class machine; takes the place of `sklearn.svm.OneClassSVM`.
 
     Minimises :math:`\tfrac12\|\sum_i \alpha_i \phi(x_i)\|^2` with :math:`\sum_i \alpha_i = 1`,
@@ -124,7 +64,7 @@ class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
 
     _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False),)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSVM._parameter_constraints,
+        **BaseOneClass._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
@@ -181,23 +121,16 @@ class OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
             The fitted estimator.
         """
         limit = Limit(self.max_time)
-        X, _ = self._validate(X)
-        weight = self._weights(X, sample_weight)
+        X, _ = check_training_data(self, X)
+        weight = check_weights(self, X, sample_weight)
         order = np.flatnonzero(weight > 0)
         problem = dual.one_class(len(order), self.nu, weight[order])
-        solution = self._solve_one(X, order, problem, self._start_from(order), limit)
+        solution = self._solve_one(X, order, problem, self._start("all", order), limit)
 
         used = np.flatnonzero(solution.u)
-        self._keep_support(X, order[used])
-        self._n_support = np.array([len(used)], dtype=np.int32)
-        self._dense_coef = problem.scale * solution.u[None, used]
-        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
-        self.offset_ = problem.scale * solution.offset
-        self.intercept_ = -self.offset_
-        check_finite(self._dense_coef, self.offset_)
-        self.n_iter_ = max(1, solution.n_iter)
+        coef, offset = problem.scale * solution.u[None, used], problem.scale * solution.offset
+        self._keep(X, order, used, coef, offset, solution)
         self.dual_gap_, self.relative_gap_ = solution.gap * problem.scale**2, solution.relative_gap
-        self.trace_ = [solution.trace]
-        self._solved = (self.shape_fit_, order, solution.u) if self.warm_start else None
-        self._report([solution])
+        self._keep_starts([("all", Start(order, solution.u))])
+        report(self, [solution])
         return self

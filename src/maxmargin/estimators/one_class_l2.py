@@ -7,20 +7,20 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import OutlierMixin
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin.dual import Dual, relative_to_value
-from maxmargin.estimators.base import BaseSVM, _align
-from maxmargin.estimators.one_class import OneClassScores
+from maxmargin.estimators._one_class import BaseOneClass
+from maxmargin.estimators._outcome import report
+from maxmargin.estimators._validation import check_training_data, check_weights
+from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution
 
 
-class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
+class L2OneClassSVM(BaseOneClass):
     r"""One-class machine with squared slacks, the problem of OneClassMaxMinOver.
 
     .. math::
@@ -56,7 +56,7 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
         "auto" (the same as "batch"), "maxminover", the paper's, "mdm-accelerated", or any other that takes
         `maxmargin.dual.one_class_l2`. All find the same machine; "maxminover" is the slowest at small `tol`.
     max_time, n_jobs, warm_start
-        See `maxmargin.SVC`. With ``solver="maxminover"`` a warm start goes on from the counters.
+        See `maxmargin.SVC`. With ``solver="maxminover"`` a warm start continues from the counters.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
     # The heuristic of the paper on MaxMinOver: from the widest kernel to the narrowest.
     _search_spine: ClassVar[Axis | None] = Axis("gamma", ascending=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSVM._parameter_constraints,
+        **BaseOneClass._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="neither")],
     }
 
@@ -152,37 +152,33 @@ class L2OneClassSVM(OneClassScores, OutlierMixin, BaseSVM):
             The fitted estimator.
         """
         limit = Limit(self.max_time)
-        X, _ = self._validate(X)
-        weight = self._weights(X, sample_weight)
+        X, _ = check_training_data(self, X)
+        weight = check_weights(self, X, sample_weight)
         order = np.flatnonzero(weight > 0)
         with np.errstate(over="ignore", divide="ignore"):
             ridge = 1.0 / (self.C * weight[order])
         if not np.isfinite(ridge).all():
-            raise ValueError("C, or C times the smallest positive sample weight, is too small a number.")
+            raise ValueError(
+                "C, or C times the smallest positive sample weight, is too small: its reciprocal overflows."
+            )
         problem = dual.one_class_l2(len(order), ridge)
-        solution = self._solve_one(X, order, problem, self._start_from(order), limit)
+        solution = self._solve_one(X, order, problem, self._start("all", order), limit)
 
         used = np.flatnonzero(solution.u)
-        self._keep_support(X, order[used])
-        self._n_support = np.array([len(used)], dtype=np.int32)
         rho = problem.square(solution.u, solution.gradient)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            self._dense_coef = solution.u[None, used] / rho
-        if not (rho > 0 and np.isfinite(self._dense_coef).all()):
+            coef = solution.u[None, used] / rho
+        if not (rho > 0 and np.isfinite(coef).all()):
             raise ValueError(
                 "The dual coefficients are not finite: under this kernel no hyperplane has the samples on "
                 "one side. Lower C, or use the rbf kernel."
             )
-        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
-        self.offset_ = np.ones(1)
-        self.intercept_ = -self.offset_
-        self.n_iter_ = max(1, solution.n_iter)
+        self._keep(X, order, used, coef, np.ones(1), solution)
         self.dual_gap_, self.relative_gap_ = _gaps(problem, solution, rho)
-        self.trace_ = [solution.trace]
         # Whole counters, where the solver has them.
         kept = np.rint(solution.u * solution.details["total"]) if "total" in solution.details else solution.u
-        self._solved = (self.shape_fit_, order, kept) if self.warm_start else None
-        self._report([solution])
+        self._keep_starts([("all", Start(order, kept))])
+        report(self, [solution])
         return self
 
 

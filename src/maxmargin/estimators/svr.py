@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +16,10 @@ from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
-from maxmargin.estimators.base import BaseSVM, _align, box, check_finite, rescaled
+from maxmargin.estimators._outcome import report
+from maxmargin.estimators._validation import check_training_data, check_weights
+from maxmargin.estimators._warm_start import Start, box
+from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.estimators.targets import regression_targets
 from maxmargin.solvers.solution import Solution, Status
@@ -56,9 +58,9 @@ class BaseSVR(RegressorMixin, BaseSVM):
             The fitted estimator.
         """
         limit = Limit(self.max_time)
-        X, y = self._validate(X, y)
+        X, y = check_training_data(self, X, y)
         y = regression_targets(y)
-        weight = self._weights(X, sample_weight)
+        weight = check_weights(self, X, sample_weight)
         order = np.flatnonzero(weight > 0)
         problem = self._problem(y[order], weight[order])
         if not solvers.get(self.solver).accepts(problem):
@@ -68,31 +70,26 @@ class BaseSVR(RegressorMixin, BaseSVM):
             )
         solution = self._solve_one(X, order, problem, self._warm(problem, order), limit)
         self._assemble(X, order, solution)
-        self._box = box(problem)
-        both = solution.u.reshape(2, -1).T
-        self._solved = (self.shape_fit_, order, both) if self.warm_start else None
-        self._report([solution])
+        # Both variables of a sample in one row.
+        self._keep_starts([("all", Start(order, solution.u.reshape(2, -1).T, box(problem)))])
+        report(self, [solution])
         return self
 
     def _warm(self, problem: Dual, order: Index) -> Floats | None:
         """The previous solution, where `warm_start` asks for it and it fits."""
-        start = self._start_from(order, 2)
-        if start is None:
-            return None
-        u = start.reshape(-1, 2).T.ravel()
-        return rescaled(u, u, self._box, box(problem))
+        start = self._start("all", order, 2, box=box(problem))
+        return None if start is None else start.reshape(-1, 2).T.ravel()
 
     def _assemble(self, X: Any, order: Index, solution: Solution) -> None:
         """scikit-learn's attributes."""
         n = len(order)
         coef = solution.u[:n] + solution.u[n:]
         used = np.flatnonzero(coef)
-        self._keep_support(X, order[used])
-        self._n_support = np.array([len(used)], dtype=np.int32)
-        self._dense_coef = coef[None, used]
-        self.dual_coef_ = _align(sp.csr_array(self._dense_coef)) if self._sparse else self._dense_coef
-        self.intercept_ = np.array([-float(np.mean(solution.offset))])
-        check_finite(self._dense_coef, self.intercept_)
+        intercept = np.array([-float(np.mean(solution.offset))])
+        model = self._model_of(
+            X, order[used], n_support=[len(used)], coef=coef[None, used], intercept=intercept
+        )
+        self._publish(model)
         self.n_iter_ = max(1, solution.n_iter)
         self.dual_gap_, self.relative_gap_ = float(solution.gap), float(solution.relative_gap)
         self.trace_ = [solution.trace]
@@ -112,8 +109,8 @@ class BaseSVR(RegressorMixin, BaseSVM):
         """
         check_is_fitted(self)
         if self.kernel == "linear":
-            return self._linear_values(X, self._linear_coef(), self.intercept_).ravel()
-        return self._expand(X, self._dense_coef, [len(self.support_)])[0].ravel() + self.intercept_[0]
+            return self._linear_values(X, self.intercept_).ravel()
+        return self._expand(X)[0].ravel() + self.intercept_[0]
 
 
 class SVR(BaseSVR):
@@ -138,7 +135,7 @@ class SVR(BaseSVR):
     shrinking, cache_size, verbose, max_iter
         See `maxmargin.SVC`.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-        What a residual outside the tube costs.
+        Penalty of a residual outside the tube.
     solver, max_time, n_jobs, warm_start
         See `maxmargin.SVC`.
 

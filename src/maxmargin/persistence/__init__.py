@@ -10,10 +10,10 @@
 ('maxmargin', OneClassSVM())
 """
 
-from maxmargin.persistence.files import ModelFileError
 from maxmargin.persistence.libsvm import load_libsvm, save_libsvm
 from maxmargin.persistence.onnx import to_onnx
 from maxmargin.persistence.sniff import kind
 from maxmargin.persistence.store import load, save
+from maxmargin.persistence.streams import ModelFileError
 
 __all__ = ["ModelFileError", "kind", "load", "load_libsvm", "save", "save_libsvm", "to_onnx"]

@@ -11,6 +11,7 @@ Files of regressions have the layout of one-class files; the prediction is the v
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -18,9 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin._files import writing
+from maxmargin._files import File, writing
 from maxmargin._types import Floats, Index
-from maxmargin.persistence.files import File
+from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.estimators.model import KernelModel, configured
+from maxmargin.kernels.kernel import Kernel
 from maxmargin.persistence.libsvm_text import KERNELS, Text, parse
 from maxmargin.persistence.store import check_storable, chosen
 
@@ -40,10 +43,10 @@ def load_libsvm(file: File, *, n_features: int | None = None) -> Any:
     Parameters
     ----------
     file : path or binary file object
-        Where from.
+        The file to read.
     n_features : int, default=None
         Number of features of the training data; for a precomputed kernel the number of training samples.
-        The file does not tell: by default the largest index in it.
+        It is not in the file: by default the largest index in it.
 
     Returns
     -------
@@ -53,15 +56,15 @@ def load_libsvm(file: File, *, n_features: int | None = None) -> Any:
     Raises
     ------
     ModelFileError
-        If there is anything wrong with the file; the message has the number of the line.
+        If the file is damaged or malformed; the message has the number of the line.
 
     Notes
     -----
-    The file does not tell C, nu, epsilon, tol or the like: these parameters have their defaults. `support_`
+    C, nu, epsilon, tol and the like are not in the file: these parameters have their defaults. `support_`
     counts the support vectors of the file, `status_` is "unknown"; `dual_gap_` and `relative_gap_` are
     NaN, as is `epsilon_` of `NuSVR`. `classes_` are ascending; where classes have equally many votes, the one
     that comes first in the file wins, as in LIBSVM. Probability estimates (probA, probB, prob_density_marks)
-    are read over.
+    are ignored.
 
     Examples
     --------
@@ -82,31 +85,18 @@ def load_libsvm(file: File, *, n_features: int | None = None) -> Any:
     array([1.5])
     """
     text = parse(file, n_features, (*PAIRS, *SINGLE))
-    estimator = _pairs(text) if text.svm_type in PAIRS else _single(text)
-    estimator.n_features_in_ = text.n_features
-    estimator.support_ = text.support[text.order].astype(np.int32)
-    estimator.shape_fit_ = (text.n_samples, text.n_features)
-    return _common(estimator, text)
+    estimator = _made(text)
+    if text.svm_type in PAIRS:
+        model, attributes = _pairs(estimator, text)
+    else:
+        model, attributes = _single(estimator, text)
+    for name in ("n_kernel_evals_", "n_kernel_calls_", "fit_status_"):
+        attributes[name] = 0
+    return estimator.set_model(model, status_="unknown", **attributes)
 
 
-def _common(estimator: Any, text: Text) -> Any:
-    """What every machine has."""
-    from maxmargin.estimators.base import _align
-
-    precomputed = estimator.kernel == "precomputed"
-    estimator._sparse = not precomputed
-    estimator._gamma = 0.0 if precomputed else float(text.gamma)
-    estimator.support_vectors_ = np.empty((0, 0)) if precomputed else _align(text.vectors[text.order])
-    coef = estimator._dense_coef
-    estimator.dual_coef_ = coef if precomputed else _align(sp.csr_array(coef))
-    estimator.n_kernel_evals_ = estimator.n_kernel_calls_ = 0
-    estimator.status_, estimator.fit_status_ = "unknown", 0
-    estimator._prepared = {}
-    estimator._solved = None
-    return estimator
-
-
-def _made(name: str, text: Text) -> Any:
+def _made(text: Text) -> Any:
+    """An estimator with the parameters that the file has."""
     import maxmargin
 
     parameters: dict[str, Any] = {"kernel": text.kernel}
@@ -115,41 +105,51 @@ def _made(name: str, text: Text) -> Any:
             parameters[key] = getattr(text, key)
     if text.kernel in ("poly", "rbf", "sigmoid"):
         parameters["gamma"] = text.gamma
-    return getattr(maxmargin, name)(**parameters)
+    return getattr(maxmargin, {**PAIRS, **SINGLE}[text.svm_type][0])(**parameters)
 
 
-def _pairs(text: Text) -> Any:
-    estimator = _made(PAIRS[text.svm_type][0], text)
+def _model(
+    estimator: Any, text: Text, rows: Index, n_support: Index, coef: Floats, intercept: Floats
+) -> KernelModel:
+    """A model of the file's support vectors in the order `rows`."""
+    precomputed = text.kernel == "precomputed"
+    gamma = 0.0 if precomputed else float(text.gamma)
+    return KernelModel(
+        Kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0),
+        None if precomputed else configured(text.vectors[rows]),
+        text.support[rows].astype(np.int32),
+        n_support.astype(np.int32),
+        coef,
+        intercept,
+        (text.n_samples, text.n_features),
+        sparse=not precomputed,
+    )
+
+
+def _pairs(estimator: Any, text: Text) -> tuple[KernelModel, dict[str, Any]]:
     order = np.argsort(text.labels, kind="stable")
     k = len(order)
     coef, values, rows = permuted(text.coef, -text.rho, text.n_support, order)
     sign = -1.0 if k == 2 else 1.0
-    text.order = rows
-    estimator.classes_ = text.labels[order]
-    estimator.class_weight_ = np.ones(k)
-    estimator._n_support = text.n_support[order].astype(np.int32)
-    estimator._dense_coef = sign * coef
-    estimator.intercept_ = sign * values
-    estimator.n_iter_ = np.zeros(len(values), np.int32)
-    estimator.dual_gap_ = np.full(len(values), np.nan)
-    estimator.relative_gap_ = estimator.dual_gap_.copy()
+    model = _model(estimator, text, rows, text.n_support[order], sign * coef, sign * values)
     if (order != np.arange(k)).any():
-        estimator._vote_order = np.argsort(order)
-    return estimator
+        model = replace(model, vote_order=np.argsort(order))
+    return model, {
+        "classes_": text.labels[order],
+        "class_weight_": np.ones(k),
+        "n_iter_": np.zeros(len(values), np.int32),
+        "dual_gap_": np.full(len(values), np.nan),
+        "relative_gap_": np.full(len(values), np.nan),
+    }
 
 
-def _single(text: Text) -> Any:
-    estimator = _made(SINGLE[text.svm_type][0], text)
-    estimator._n_support = np.array([text.coef.shape[1]], np.int32)
-    estimator._dense_coef = text.coef
-    estimator.intercept_ = -text.rho
-    if text.svm_type == "one_class":
-        estimator.offset_ = text.rho
-    elif text.svm_type == "nu_svr":
-        estimator.epsilon_ = float("nan")
-    estimator.n_iter_ = 0
-    estimator.dual_gap_ = estimator.relative_gap_ = float("nan")
-    return estimator
+def _single(estimator: Any, text: Text) -> tuple[KernelModel, dict[str, Any]]:
+    n = text.coef.shape[1]
+    model = _model(estimator, text, np.arange(n), np.array([n]), text.coef, -text.rho)
+    attributes: dict[str, Any] = {"n_iter_": 0, "dual_gap_": float("nan"), "relative_gap_": float("nan")}
+    if text.svm_type == "nu_svr":
+        attributes["epsilon_"] = float("nan")
+    return model, attributes
 
 
 def permuted(coef: Floats, values: Floats, sizes: Index, order: Index) -> tuple[Floats, Floats, Index]:
@@ -167,7 +167,7 @@ def permuted(coef: Floats, values: Floats, sizes: Index, order: Index) -> tuple[
     Returns
     -------
     coef, values, rows : ndarray
-        In the new order; `rows` tells which support vectors come one after the other.
+        In the new order; `rows` has the old positions of the support vectors in it.
     """
     k = len(order)
     at = np.concatenate([[0], np.cumsum(sizes)])
@@ -196,15 +196,15 @@ def save_libsvm(estimator: Any, file: File) -> None:
     ----------
     estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, L2OneClassSVM, IncrementalSVC or SVMSearchCV
         Fitted, with a kernel that LIBSVM has and labels that are integers. `L2OneClassSVM` becomes a
-        one_class model, `IncrementalSVC` a c_svc model and `SVR` with either loss an epsilon_svr model: as
-        LIBSVM predicts there is no difference.
+        one_class model, `IncrementalSVC` a c_svc model and `SVR` with either loss an epsilon_svr model:
+        their predictions are computed in the same way.
     file : path or binary file object
-        Where to.
+        The file to write.
 
     Raises
     ------
     TypeError, ValueError
-        If LIBSVM has no such model.
+        If LIBSVM does not have such a model.
 
     Examples
     --------
@@ -223,43 +223,47 @@ def save_libsvm(estimator: Any, file: File) -> None:
     if estimator.kernel not in KERNELS.values():
         shown = "a function" if callable(estimator.kernel) else repr(estimator.kernel)
         raise ValueError(
-            f"LIBSVM has no kernel that is {shown}: its kernels are {', '.join(KERNELS.values())}."
+            f"LIBSVM does not have the kernel of the model, {shown}: its kernels are "
+            f"{', '.join(KERNELS.values())}."
         )
-    head, coef, rows = _pair_part(estimator) if svm_type in PAIRS else _single_part(estimator)
-    lines = [f"svm_type {svm_type}", *_kernel_part(estimator), *head, "SV"]
+    model = estimator.get_model()
+    if svm_type in PAIRS:
+        head, coef, rows = _pair_part(estimator, model)
+    else:
+        head, coef, rows = _single_part(estimator, model)
+    lines = [f"svm_type {svm_type}", *_kernel_part(model.kernel), *head, "SV"]
     with writing(file) as stream:
         stream.write(("\n".join(lines) + "\n").encode())
-        _write_rows(stream, estimator, coef, rows)
+        _write_rows(stream, model, coef, rows)
 
 
-def _kernel_part(estimator: Any) -> list[str]:
-    kernel = estimator.kernel
+def _kernel_part(kernel: Kernel) -> list[str]:
     names = {ours: theirs for theirs, ours in KERNELS.items()}
-    out = [f"kernel_type {names[kernel]}"]
-    if kernel == "poly":
-        out.append(f"degree {int(estimator.degree)}")
-    if kernel in ("poly", "rbf", "sigmoid"):
-        gamma = estimator._gamma if hasattr(estimator, "_gamma") else estimator.gamma_
-        out.append(f"gamma {gamma:.17g}")
-    if kernel in ("poly", "sigmoid"):
-        out.append(f"coef0 {float(estimator.coef0):.17g}")
+    out = [f"kernel_type {names[str(kernel.name)]}"]
+    if kernel.name == "poly":
+        out.append(f"degree {int(kernel.degree)}")
+    if kernel.name in ("poly", "rbf", "sigmoid"):
+        out.append(f"gamma {kernel.gamma:.17g}")
+    if kernel.name in ("poly", "sigmoid"):
+        out.append(f"coef0 {float(kernel.coef0):.17g}")
     return out
 
 
-def _pair_part(estimator: Any) -> tuple[list[str], Floats, Index]:
+def _pair_part(estimator: Any, model: KernelModel) -> tuple[list[str], Floats, Index]:
     labels = _integers(estimator.classes_)
     k = len(labels)
     if k < 2:
-        raise ValueError("The model has seen one class only: LIBSVM has no such model.")
-    if hasattr(estimator, "_dense_coef"):
-        coef, by_class = estimator._dense_coef, np.arange(len(estimator.support_))
-    else:  # IncrementalSVC has its support vectors in the order of their arrival
-        by_class = np.argsort(estimator._coef > 0, kind="stable")
-        coef = estimator._coef[None, by_class]
+        raise ValueError(
+            "The model has seen one class only: LIBSVM needs two. Learn rows of another class first."
+        )
+    by_class = np.arange(len(model.support))
+    if isinstance(estimator, IncrementalSVC):  # its support vectors are in the order of their arrival
+        by_class = np.argsort(model.coef[0] > 0, kind="stable")
     sign = -1.0 if k == 2 else 1.0
-    order = getattr(estimator, "_vote_order", np.arange(k))
-    sizes = estimator.n_support_
-    coef, values, rows = permuted(sign * coef, sign * estimator.intercept_, sizes, order)
+    order = np.arange(k) if model.vote_order is None else model.vote_order
+    sizes = model.n_support.astype(np.intp)
+    coef = sign * model.coef[:, by_class]
+    coef, values, rows = permuted(coef, sign * estimator.intercept_, sizes, order)
     rho = " ".join(f"{v:.17g}" for v in 0.0 - values)
     head = [f"nr_class {k}", f"total_sv {len(rows)}", f"rho {rho}"]
     head.append("label " + " ".join(str(v) for v in labels[order]))
@@ -267,10 +271,10 @@ def _pair_part(estimator: Any) -> tuple[list[str], Floats, Index]:
     return head, coef, by_class[rows]
 
 
-def _single_part(estimator: Any) -> tuple[list[str], Floats, Index]:
-    n = len(estimator.support_)
+def _single_part(estimator: Any, model: KernelModel) -> tuple[list[str], Floats, Index]:
+    n = len(model.support)
     head = ["nr_class 2", f"total_sv {n}", f"rho {0.0 - estimator.intercept_[0]:.17g}"]
-    return head, estimator._dense_coef, np.arange(n)
+    return head, model.coef, np.arange(n)
 
 
 def _integers(labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -283,14 +287,14 @@ def _integers(labels: NDArray[Any]) -> NDArray[np.int64]:
     return labels.astype(np.int64)
 
 
-def _write_rows(stream: Any, estimator: Any, coef: Floats, rows: Index) -> None:
-    """One line per support vector: its coefficients, then index:value of what is not zero."""
-    if estimator.kernel == "precomputed":
+def _write_rows(stream: Any, model: KernelModel, coef: Floats, rows: Index) -> None:
+    """One line per support vector: its coefficients, then index:value of the entries that are not zero."""
+    if model.kernel.name == "precomputed":
         for r, row in enumerate(rows):
             numbers = "".join(f"{v:.17g} " for v in coef[:, r])
-            stream.write(f"{numbers}0:{int(estimator.support_[row]) + 1} \n".encode())
+            stream.write(f"{numbers}0:{int(model.support[row]) + 1} \n".encode())
         return
-    vectors = sp.csr_array(estimator.support_vectors_)
+    vectors = sp.csr_array(model.vectors)
     vectors.sum_duplicates()
     for r, row in enumerate(rows):
         part = slice(vectors.indptr[row], vectors.indptr[row + 1])

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.persistence.files import File, ModelFileError, name_of, reading
+from maxmargin._files import File
+from maxmargin.persistence.streams import ModelFileError, name_of, reading
 
 KERNELS = {
     "linear": "linear",
@@ -22,17 +23,17 @@ KERNELS = {
     "precomputed": "precomputed",
 }
 _LARGEST = 2**31 - 1
-# A support vector with some million features; also ends what has no lines.
+# A support vector with some million features; also limits files without line ends.
 _LONGEST_LINE = 1 << 26
 _IGNORED = ("probA", "probB", "prob_density_marks")
 
 
 @dataclass
 class Text:
-    """What a file says, with its classes in the file's order.
+    """The contents of a file, with its classes in the file's order.
 
-    `labels` and `n_support` are of length zero for one-class models and regressions, `support` has the
-    training samples of a precomputed kernel, and `order` tells how the support vectors are to be rearranged.
+    `labels` and `n_support` are of length zero for one-class models and regressions, and `support` has the
+    training samples of a precomputed kernel.
     """
 
     svm_type: str = ""
@@ -50,11 +51,10 @@ class Text:
     support: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     n_features: int = 1
     n_samples: int = 1
-    order: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
 
 
 def parse(file: File, n_features: int | None, svm_types: tuple[str, ...]) -> Text:
-    """Read a file; raises `ModelFileError` with the number of a line for whatever is wrong."""
+    """Read a file; raises `ModelFileError` with the number of the first wrong line."""
     with reading(file) as (stream, _):
         reader = _Reader(stream, name_of(file), svm_types)
         reader.head()
@@ -67,7 +67,6 @@ def parse(file: File, n_features: int | None, svm_types: tuple[str, ...]) -> Tex
         largest = int(n_features)
     text.n_features = max(1, largest)
     n = len(text.support)
-    text.order = np.arange(n)
     if text.kernel == "precomputed":
         text.n_samples = text.n_features
         return text
@@ -88,7 +87,7 @@ class _Reader:
 
     def fail(self, what: str) -> NoReturn:
         raise ModelFileError(
-            f"{self.name}, line {self.line}: {what}. It is no model of LIBSVM, or it was damaged: write it "
+            f"{self.name}, line {self.line}: {what}. It is not a LIBSVM model, or it was damaged: write it "
             "again with svm_save_model or maxmargin.persistence.save_libsvm."
         )
 
@@ -122,7 +121,7 @@ class _Reader:
             if key not in self._keys:
                 self.fail(f"unknown key {key[:40]!r}")
             if key in seen:
-                self.fail(f"{key} comes twice")
+                self.fail(f"{key} is given twice")
             seen[key] = words[1:]
             self._keys[key](self, words[1:])
         text = self.text
@@ -172,14 +171,14 @@ class _Reader:
         try:
             value = float(word)
         except ValueError:
-            self.fail(f"{_shown([word])} is no number")
+            self.fail(f"{_shown([word])} is not a number")
         if not math.isfinite(value) or b"_" in word:
-            self.fail(f"{_shown([word])} is no finite number")
+            self.fail(f"{_shown([word])} is not a finite number")
         return value
 
     def _integer(self, word: bytes, low: int = -_LARGEST - 1) -> int:
         if len(word) > 11 or not word.removeprefix(b"-").removeprefix(b"+").isdigit():
-            self.fail(f"{_shown([word])} is no integer")
+            self.fail(f"{_shown([word])} is not an integer")
         value = int(word)
         if not low <= value <= _LARGEST:
             self.fail(f"{value} is out of range")

@@ -1,4 +1,7 @@
-"""What makes the machines of maxmargin: the attributes that prediction uses, and how they hang together."""
+"""The contents of model files of maxmargin's estimators: the parts of their models and other attributes.
+
+Names that begin with an underscore are names in files only; format 1 has them for historical reasons.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.persistence.schema import ArrayField, Entry, Fields, NumberField, Sizes, Stored
+from maxmargin._compiled.threads import effective_n_jobs
+from maxmargin.estimators.held_rows import HeldRows
+from maxmargin.estimators.model import KernelModel, configured
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.persistence.schema import ArrayField, Entry, Fields, NumberField, Sizes, Stored, Values
 from maxmargin.persistence.values import Refused
 
 # Samples and features that a model may have: indices of 32 bits.
@@ -44,12 +51,23 @@ _ONE: Fields = {
 }
 
 
-def _begin_machine(estimator: Any) -> dict[str, Any]:
-    return {"shape_fit_0": estimator.shape_fit_[0], "_vote_order": getattr(estimator, "_vote_order", None)}
+def _begin_machine(estimator: Any) -> Values:
+    """The parts of the model under their names in a file."""
+    model = estimator.get_model()
+    return {
+        "shape_fit_0": model.shape[0],
+        "_sparse": model.sparse,
+        "_gamma": model.kernel.gamma,
+        "support_": model.support,
+        "_n_support": model.n_support,
+        "_dense_coef": model.coef,
+        "support_vectors_": model.support_vectors,
+        "_vote_order": model.vote_order,
+    }
 
 
 def _machine_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
-    """Sizes of what every machine has."""
+    """Sizes of the parts that every machine has."""
     support = arrays.get("support_", np.empty(0))
     sizes["support"] = len(support) if support.ndim == 1 else 0
     precomputed = estimator.kernel == "precomputed"
@@ -75,56 +93,46 @@ def _single_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
     _machine_sizes(estimator, sizes, arrays)
 
 
-def _finish_machine(estimator: Any, sizes: Sizes) -> None:
-    from maxmargin._compiled.threads import effective_n_jobs
-    from maxmargin.estimators.base import _align
-
+def _finish_machine(estimator: Any, found: Values, sizes: Sizes) -> None:
+    """Machines with intercepts, or with none at all."""
     effective_n_jobs(estimator.n_jobs)
-    n = estimator.__dict__.pop("shape_fit_0")
+    n, vectors, sparse = found.pop("shape_fit_0"), found.pop("support_vectors_"), found.pop("_sparse")
     precomputed = estimator.kernel == "precomputed"
     if n > LARGEST or (precomputed and n != sizes["features"]):
-        raise Refused(f"a model of {n} training samples, which cannot be")
-    estimator.shape_fit_ = (n, sizes["features"])
-    if (estimator.support_ >= n).any():
-        raise Refused("a support vector that is none of the training samples")
-    if int(estimator._n_support.sum(dtype=np.int64)) != sizes["support"]:
-        raise Refused("numbers of support vectors that do not add up")
-    sparse = sp.issparse(estimator.support_vectors_)
-    if sparse != estimator._sparse or (sparse and precomputed):
+        raise Refused(f"a number of training samples, {n}, that is too large or not the size of the kernel")
+    if sp.issparse(vectors) != sparse:
         raise Refused("support vectors that are sparse where they should not be, or the other way round")
-    estimator.support_vectors_ = _align(estimator.support_vectors_)
-    coef = estimator._dense_coef
-    estimator.dual_coef_ = _align(sp.csr_array(coef)) if sparse else coef
-    estimator.fit_status_ = int(estimator.status_ not in ("solved", "unknown"))
-    estimator._prepared = {}
-    estimator._solved = None
+    gamma = found.pop("_gamma")
+    model = KernelModel(
+        Kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0),
+        None if precomputed else configured(vectors),
+        found.pop("support_"),
+        found.pop("_n_support"),
+        found.pop("_dense_coef"),
+        found.pop("intercept_", np.zeros(sizes["rows"])),
+        (n, sizes["features"]),
+        sparse,
+        found.pop("_vote_order", None),
+    )
+    found["fit_status_"] = int(found["status_"] not in ("solved", "unknown"))
+    try:
+        estimator.set_model(model, **found)
+    except ValueError as error:
+        raise Refused(f"an inconsistent model: {error}") from None
 
 
-def _finish_pairs(estimator: Any, sizes: Sizes) -> None:
-    _finish_machine(estimator, sizes)
-    order = estimator.__dict__["_vote_order"]
-    if order is None:
-        del estimator._vote_order
-    elif len(np.unique(order)) != len(order):
-        raise Refused("an order of votes that names a class twice")
-
-
-def _finish_one_class(estimator: Any, sizes: Sizes) -> None:
-    _finish_machine(estimator, sizes)
-    estimator.intercept_ = -estimator.offset_
-
-
-def _finish_all_distances(estimator: Any, sizes: Sizes) -> None:
-    _finish_machine(estimator, sizes)
-    estimator._products = None
+def _finish_one_class(estimator: Any, found: Values, sizes: Sizes) -> None:
+    found["intercept_"] = -found.pop("offset_")
+    _finish_machine(estimator, found, sizes)
 
 
 # -- rows that come and go ---------------------------------------------------------------------------
 
 
-def _begin_incremental(estimator: Any) -> dict[str, Any]:
-    X, y, ridge, u = estimator._machine.rows()
-    return {"_X": X, "_y": y, "_ridge": ridge, "_u": u}
+def _begin_incremental(estimator: Any) -> Values:
+    rows = estimator.get_rows()
+    held = {"_X": rows.X, "_y": rows.y, "_ridge": rows.ridge, "_u": rows.u, "_sides": rows.labels}
+    return {"_sparse": sp.issparse(rows.X), **held}
 
 
 def _incremental_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
@@ -136,53 +144,40 @@ def _incremental_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
         raise Refused("no rows")
 
 
-def _finish_incremental(estimator: Any, sizes: Sizes) -> None:
-    from maxmargin._compiled.threads import effective_n_jobs
-    from maxmargin.kernels.kernel import Kernel
-    from maxmargin.solvers.incremental import ExactMachine
-
+def _finish_incremental(estimator: Any, found: Values, sizes: Sizes) -> None:
     effective_n_jobs(estimator.n_jobs)
-    X, y, ridge, u = (estimator.__dict__.pop(name) for name in ("_X", "_y", "_ridge", "_u"))
+    X, y, ridge, u = (found[name] for name in ("_X", "_y", "_ridge", "_u"))
     if (np.abs(y) != 1).any() or (sizes["classes"] == 1 and (y > 0).any()) or (u * y < 0).any():
         raise Refused("sides of rows other than -1 and 1, or multipliers of the other sign")
-    if sp.issparse(X) != estimator._sparse:
+    if sp.issparse(X) != found["_sparse"]:
         raise Refused("rows that are sparse where they should not be, or the other way round")
-    kernel = Kernel(estimator.kernel, gamma=estimator.gamma_, degree=estimator.degree, coef0=estimator.coef0)
-    try:
-        most, factor = int(estimator.cache_size * 1e6), int(estimator.max_factor * 1e6)
-    except (OverflowError, ValueError):
-        raise Refused("a budget of memory that is no number") from None
-    estimator._machine = ExactMachine(kernel, most_bytes=most, factor_bytes=factor, n_jobs=estimator.n_jobs)
-    estimator._machine.restore(X, y, ridge, u)
-    estimator.classes_ = np.sort(estimator._sides)
-    used = np.flatnonzero(u)
-    level = -estimator._sign() * float(estimator.intercept_[0])
-    estimator._show(len(y), used, X[used], y[used], u[used], level)
+    if not np.isfinite([1e6 * estimator.cache_size, 1e6 * estimator.max_factor]).all():
+        raise Refused("a memory budget that is not a finite number")
+    intercept = float(found["intercept_"][0])
+    estimator.set_rows(HeldRows(X, y, ridge, u, found["_sides"], found["gamma_"], intercept))
 
 
 _REGRESSION: Fields = {**_ONE, "intercept_": ArrayField((1,))}
+_ONE_VS_ONE = Entry(
+    "maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_machine, "classes_", _begin_machine
+)
+_OUTLIERS = Entry(
+    "maxmargin",
+    {**_ONE, "offset_": ArrayField((1,))},
+    _single_sizes,
+    _finish_one_class,
+    begin=_begin_machine,
+)
 
 MACHINES: dict[str, Entry] = {
-    "SVC": Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine),
-    "NuSVC": Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_machine),
-    "OneClassSVM": Entry(
-        "maxmargin",
-        {**_ONE, "offset_": ArrayField((1,))},
-        _single_sizes,
-        _finish_one_class,
-        begin=_begin_machine,
-    ),
-    "L2OneClassSVM": Entry(
-        "maxmargin",
-        {**_ONE, "offset_": ArrayField((1,))},
-        _single_sizes,
-        _finish_one_class,
-        begin=_begin_machine,
-    ),
+    "SVC": _ONE_VS_ONE,
+    "NuSVC": _ONE_VS_ONE,
+    "OneClassSVM": _OUTLIERS,
+    "L2OneClassSVM": _OUTLIERS,
     "SVR": Entry("maxmargin", _REGRESSION, _single_sizes, _finish_machine, begin=_begin_machine),
     "NuSVR": Entry(
         "maxmargin",
-        # NaN where the model came from a LIBSVM file, which does not tell the width of the tube.
+        # NaN where the model came from a LIBSVM file, which does not have the width of the tube.
         {**_REGRESSION, "epsilon_": NumberField(float, finite=False)},
         _single_sizes,
         _finish_machine,
@@ -192,7 +187,7 @@ MACHINES: dict[str, Entry] = {
         "maxmargin",
         {**_ONE, "intercept_": ArrayField(("classes",)), "mu_": NumberField(float, low=0.0)},
         _classes(lambda k: 1),
-        _finish_all_distances,
+        _finish_machine,
         "classes_",
         _begin_machine,
     ),

@@ -12,7 +12,7 @@ from typing import Any
 from maxmargin._sklearn import output_of, validate_parameters
 from maxmargin.persistence.machines import LARGEST, MACHINES
 from maxmargin.persistence.scalers import SCALERS
-from maxmargin.persistence.schema import Entry, NumberField, Sizes, Stored
+from maxmargin.persistence.schema import Entry, NumberField, Sizes, Stored, Values
 from maxmargin.persistence.values import (
     Refused,
     decode,
@@ -23,7 +23,7 @@ from maxmargin.persistence.values import (
 )
 
 ENTRIES: dict[str, Entry] = {**MACHINES, **SCALERS}
-# What `set_output` of a scaler may ask for.
+# Containers that `set_output` of a scaler accepts.
 _OUTPUTS = ("default", "pandas", "polars")
 
 
@@ -52,7 +52,8 @@ def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
     for key, field in entry.fields.items():
         field.put(key, given[key] if key in given else getattr(estimator, key), values, own)
     if entry.labels is not None:
-        record["labels"] = encode_labels(getattr(estimator, entry.labels))
+        labels = given[entry.labels] if entry.labels in given else getattr(estimator, entry.labels)
+        record["labels"] = encode_labels(labels)
     if hasattr(estimator, "feature_names_in_"):
         record["feature_names"] = [str(v) for v in estimator.feature_names_in_]
     output = output_of(estimator)
@@ -63,29 +64,30 @@ def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
 
 
 def restore(record: Any, prefix: str, arrays: Stored) -> Any:
-    """The estimator behind a header; raises `Refused` for whatever prediction could stumble over."""
+    """The estimator behind a header; raises `Refused` for values that prediction could not use."""
     known = {"class", "parameters", "n_features", "values", "labels", "feature_names", "output"}
     if not isinstance(record, dict) or not set(record) <= known:
-        raise Refused("a model with keys that are not known")
+        raise Refused("a model with unknown keys")
     name = record.get("class")
     if not isinstance(name, str) or name not in ENTRIES:
-        raise Refused(f"a model of a class that this maxmargin does not know, {str(name)[:50]!r}")
+        raise Refused(f"a model of an unknown class, {str(name)[:50]!r}")
     entry = ENTRIES[name]
     estimator = _with_parameters(name, record.get("parameters"))
     d, values = record.get("n_features"), record.get("values")
     if type(d) is not int or not 1 <= d <= LARGEST or not isinstance(values, dict):
-        raise Refused("a number of features that is none, or no values")
+        raise Refused("an invalid number of features, or no values")
     own = {key.removeprefix(prefix): arrays.pop(key) for key in list(arrays) if key.startswith(prefix)}
     sizes: Sizes = {"features": d}
+    found: Values = {}
     if entry.labels is not None:
         labels = decode_labels(record.get("labels"), ordered=entry.labels == "classes_")
-        setattr(estimator, entry.labels, labels)
+        found[entry.labels] = labels
         sizes["classes"] = len(labels)
     elif "labels" in record:
-        raise Refused("labels where there are none")
+        raise Refused("labels for an estimator that has none")
     entry.sizes(estimator, sizes, own)
     for key, field in entry.fields.items():
-        setattr(estimator, key, field.get(key, values, own, sizes))
+        found[key] = field.get(key, values, own, sizes)
     numbers = {key: field for key, field in entry.fields.items() if isinstance(field, NumberField)}
     needed = {key for key, field in numbers.items() if field.missing is None}
     if own or not needed <= set(values) <= set(numbers):
@@ -95,9 +97,9 @@ def restore(record: Any, prefix: str, arrays: Stored) -> Any:
         estimator.feature_names_in_ = decode_names(record["feature_names"], d)
     if "output" in record:
         if name not in SCALERS or record["output"] not in _OUTPUTS:
-            raise Refused("an output that is not known")
+            raise Refused("an unknown output container")
         estimator.set_output(transform=record["output"])
-    entry.finish(estimator, sizes)
+    entry.finish(estimator, found, sizes)
     return estimator
 
 

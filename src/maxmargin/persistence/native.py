@@ -13,8 +13,8 @@ from there              the arrays in the order of the header, in C order; each 
 last 32                 SHA-256 of all bytes before
 ======================  =====================================================================
 
-All numbers are little-endian. The checksum tells damage from intent: nothing is taken from a file whose
-checksum is wrong, and nothing is believed because it is right.
+All numbers are little-endian. The checksum detects damage, not manipulation: a file with a wrong checksum
+is not used, and the contents are checked even if the checksum is right.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._files import read_up_to
-from maxmargin.persistence.files import ModelFileError
+from maxmargin.persistence.streams import ModelFileError
 
 Array = NDArray[Any]
 
@@ -83,7 +83,7 @@ def write(stream: IO[bytes], content: dict[str, Any], arrays: dict[str, Array]) 
 
 
 def read(stream: IO[bytes], name: str, length: int | None) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Content and arrays of a file, whose `length` is known if it has a path; all that can be checked is."""
+    """Content and arrays of a file, whose `length` is known if it has a path; both are checked."""
     data = read_up_to(stream, PREFIX.size, bytearray())
     header_length, total = _check_prefix(data, name, length)
     read_up_to(stream, total, data)
@@ -99,7 +99,8 @@ def _check_prefix(prefix: bytearray, name: str, length: int | None) -> tuple[int
         if prefix[:6] == MAGIC[:6]:
             _damaged(name, "its first bytes are not as they were written")
         raise ModelFileError(
-            f"{name}: this is no maxmargin model file; maxmargin.persistence.kind tells what it may be."
+            f"{name}: this is not a maxmargin model file; maxmargin.persistence.kind recognises other "
+            "formats."
         )
     _, version, header_length, total = PREFIX.unpack(prefix)
     if version != VERSION:
@@ -117,14 +118,14 @@ def _check_prefix(prefix: bytearray, name: str, length: int | None) -> tuple[int
 
 
 def _parse(data: bytearray, header_length: int, name: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Header and arrays of a file whose checksum is right; it may still have been made to do harm."""
+    """Header and arrays of a file whose checksum is right; it may still have been manipulated."""
     at = PREFIX.size + header_length
     header = _strict_json(data[PREFIX.size : at], name)
     if not isinstance(header, dict) or set(header) != {"arrays", "content"}:
         _wrong(name, "a header that is not made of 'arrays' and 'content'")
     table, content = header["arrays"], header["content"]
     if not isinstance(table, list) or not isinstance(content, dict):
-        _wrong(name, "a header whose 'arrays' is no list or whose 'content' is no object")
+        _wrong(name, "a header whose 'arrays' is not a list or whose 'content' is not an object")
     if len(table) > MOST_ARRAYS:
         _wrong(name, f"{len(table)} arrays, where {MOST_ARRAYS} are allowed")
     plan = []
@@ -136,7 +137,7 @@ def _parse(data: bytearray, header_length: int, name: str) -> tuple[dict[str, An
         if at + DIGEST > len(data):
             _wrong(name, f"an array {key!r} that does not fit into the file")
     if _aligned(at) + DIGEST != len(data):
-        _wrong(name, f"{len(data) - DIGEST - _aligned(at)} bytes that belong to no array")
+        _wrong(name, f"{len(data) - DIGEST - _aligned(at)} bytes that do not belong to an array")
     gaps = [data[before:start] for *_, start, before in plan] + [data[at:-DIGEST]]
     if any(any(gap) for gap in gaps):
         _wrong(name, "bytes other than zero between its arrays")
@@ -156,7 +157,7 @@ def _check_entry(entry: Any, name: str) -> tuple[str, np.dtype[Any], tuple[int, 
         _wrong(name, "an array that is not described by name, dtype and shape")
     key, dtype, shape = entry
     if not isinstance(key, str) or not isinstance(dtype, str) or dtype not in DTYPES:
-        _wrong(name, f"an array whose name is no text or whose dtype is not one of {', '.join(DTYPES)}")
+        _wrong(name, f"an array whose name is not a string or whose dtype is not one of {', '.join(DTYPES)}")
     if not isinstance(shape, list) or len(shape) > 2:
         _wrong(name, f"an array {key!r} of more than two dimensions, or without a shape")
     for n in shape:
@@ -166,7 +167,7 @@ def _check_entry(entry: Any, name: str) -> tuple[str, np.dtype[Any], tuple[int, 
 
 
 def _strict_json(raw: bytearray, name: str) -> Any:
-    """JSON without NaN, numbers out of range, keys that come twice, or nesting without end."""
+    """JSON without NaN, numbers out of range, duplicate keys, or nesting without end."""
 
     def whole(text: str) -> int:
         if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
@@ -180,12 +181,12 @@ def _strict_json(raw: bytearray, name: str) -> Any:
         return value
 
     def constant(text: str) -> NoReturn:
-        _wrong(name, f"the constant {text}, which is no JSON")
+        _wrong(name, f"the constant {text}, which is not valid JSON")
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(items)
         if len(out) < len(items):
-            _wrong(name, "a key that comes twice")
+            _wrong(name, "a duplicate key")
         return out
 
     try:
@@ -193,14 +194,14 @@ def _strict_json(raw: bytearray, name: str) -> Any:
         header = json.loads(
             text, parse_int=whole, parse_float=real, parse_constant=constant, object_pairs_hook=pairs
         )
-        # Half of a surrogate pair can be escaped in JSON, but is no text.
+        # Half of a surrogate pair can be escaped in JSON, but is not a character.
         if "\\u" in text:
             json.dumps(header, ensure_ascii=False).encode()
     except RecursionError:
         _wrong(name, "a header that is nested too deeply")
     except ModelFileError:
         raise
-    except ValueError as error:  # no UTF-8, or no JSON
+    except ValueError as error:  # not UTF-8, or not JSON
         _wrong(name, f"a header that cannot be read ({error})")
     return header
 
@@ -210,11 +211,11 @@ def _aligned(at: int) -> int:
 
 
 def _damaged(name: str, what: str) -> NoReturn:
-    raise ModelFileError(f"{name}: the file is damaged: {what}. Get it again or save the model anew.")
+    raise ModelFileError(f"{name}: the file is damaged: {what}. Copy it again or save the model again.")
 
 
 def _wrong(name: str, what: str) -> NoReturn:
     raise ModelFileError(
-        f"{name}: the checksum is right, but the file has {what}. maxmargin writes no such file: "
-        "do not trust where it comes from."
+        f"{name}: the checksum is right, but the file has {what}. maxmargin does not write such "
+        "files: do not trust its source."
     )

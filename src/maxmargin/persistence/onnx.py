@@ -1,6 +1,6 @@
 """Models as ONNX graphs of plain operators.
 
-The operators SVMClassifier and SVMRegressor of ai.onnx.ml know float32 only, break ties of votes and order
+The operators SVMClassifier and SVMRegressor of ai.onnx.ml support float32 only, break ties of votes and order
 classes in their own way, and have no laplacian kernel. So a graph is built of MatMul, Exp and the like. It
 has one input ``X`` and two outputs, ``label`` and ``decision_function``, which are those of the estimator. A
 regression has one output, ``variable``.
@@ -12,13 +12,12 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn.pipeline import Pipeline
 
-from maxmargin._files import writing
+from maxmargin._files import File, writing
 from maxmargin._types import Floats
-from maxmargin.persistence.files import File
+from maxmargin.estimators.model import KernelModel
 from maxmargin.persistence.machines import MACHINES
 from maxmargin.persistence.onnx_graph import Graph
 from maxmargin.persistence.scalers import SCALERS
@@ -51,7 +50,7 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     ImportError
         Without the package `onnx`.
     ValueError
-        For precomputed kernels and functions, which ONNX cannot have.
+        For precomputed kernels and functions.
 
     Examples
     --------
@@ -76,7 +75,7 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     if machine.kernel == "precomputed" or callable(machine.kernel):
         kernel = "a function" if callable(machine.kernel) else "'precomputed'"
         raise ValueError(
-            f"A model whose kernel is {kernel} cannot become ONNX: there is nothing to compute it from. Use "
+            f"A model whose kernel is {kernel} cannot be exported: ONNX has no operator for it. Use "
             "one of the kernels linear, poly, rbf, sigmoid, laplacian."
         )
     graph = Graph(dtype, int(steps[0].n_features_in_))
@@ -114,43 +113,41 @@ def _clips(scaler: Any) -> bool:
     return bool(getattr(scaler, "clip", False))  # an option of newer versions of scikit-learn
 
 
-def _kernel(graph: Graph, machine: Any, X: str) -> str:
+def _kernel(graph: Graph, model: KernelModel, X: str) -> str:
     """K(X, support vectors)."""
-    vectors: Any = machine.support_vectors_
-    vectors = np.asarray(vectors.toarray() if sp.issparse(vectors) else vectors, np.float64)
-    gamma = float(machine._gamma if hasattr(machine, "_gamma") else machine.gamma_)
-    if machine.kernel in ("rbf", "laplacian"):
+    kernel, gamma = model.kernel, float(model.kernel.gamma)
+    vectors = np.asarray(model.vectors.toarray() if model.sparse else model.vectors, np.float64)
+    if kernel.translation_invariant:
         # Neither sees a translation, but rounding does.
         centre = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1])
         X, vectors = graph.add("Sub", X, graph.real(centre)), vectors - centre
-    if machine.kernel == "laplacian":
+    if kernel.name == "laplacian":
         apart = graph.add("Sub", graph.add("Unsqueeze", X, np.array([1])), graph.real(vectors))
         distance = graph.add("ReduceSum", graph.add("Abs", apart), np.array([2]), keepdims=0)
         return graph.add("Exp", graph.add("Mul", distance, graph.real(-gamma)))
     # Not a product by gamma afterwards: onnxruntime would join the two and round gamma to float32.
-    slope = gamma if machine.kernel in ("poly", "sigmoid") else 1.0
+    slope = gamma if kernel.name in ("poly", "sigmoid") else 1.0
     product = graph.add("MatMul", X, graph.real(slope * vectors.T))
-    if machine.kernel == "rbf":
+    if kernel.name == "rbf":
         square = graph.add("ReduceSum", graph.add("Mul", X, X), np.array([1]), keepdims=1)
         norms = np.einsum("ij,ij->i", vectors, vectors)
         total = graph.add("Add", square, graph.real(norms))
         distance = graph.add("Sub", total, graph.add("Mul", product, graph.real(2.0)))
         distance = graph.add("Max", distance, graph.real(0.0))
         return graph.add("Exp", graph.add("Mul", distance, graph.real(-gamma)))
-    inner = graph.add("Add", product, graph.real(float(machine.coef0)))
-    if machine.kernel == "sigmoid":
+    inner = graph.add("Add", product, graph.real(float(kernel.coef0)))
+    if kernel.name == "sigmoid":
         return graph.add("Tanh", inner)
-    return graph.add("Pow", inner, graph.real(float(machine.degree)))
+    return graph.add("Pow", inner, graph.real(float(kernel.degree)))
 
 
-def _values(graph: Graph, machine: Any, X: str, weights: Floats, constants: Floats) -> str:
+def _values(graph: Graph, model: KernelModel, X: str, weights: Floats, constants: Floats) -> str:
     """``K @ weights.T + constants``; the linear kernel multiplies by the weights of the features."""
-    if machine.kernel == "linear":
-        vectors = machine.support_vectors_
-        coef = vectors.T @ weights.T
+    if model.kernel.name == "linear":
+        coef = model.vectors.T @ weights.T
         product = graph.add("MatMul", X, graph.real(np.asarray(coef)))
     else:
-        product = graph.add("MatMul", _kernel(graph, machine, X), graph.real(weights.T))
+        product = graph.add("MatMul", _kernel(graph, model, X), graph.real(weights.T))
     return graph.add("Add", product, graph.real(constants))
 
 
@@ -178,20 +175,20 @@ def _two_classes(graph: Graph, machine: Any, values: str, *, zero_is_second: boo
 
 def _pairs(graph: Graph, machine: Any, X: str) -> None:
     """One machine per pair of classes, and their votes."""
-    k = len(machine.classes_)
-    order = getattr(machine, "_vote_order", np.arange(k))
+    model, k = machine.get_model(), len(machine.classes_)
+    order = np.arange(k) if model.vote_order is None else model.vote_order
     if k == 2:
-        values = _values(graph, machine, X, machine._dense_coef, machine.intercept_)
+        values = _values(graph, model, X, model.coef, machine.intercept_)
         _two_classes(graph, machine, values, zero_is_second=bool(order[0] == 0))
         return
     pairs = list(combinations(range(k), 2))
-    at = np.concatenate([[0], np.cumsum(machine._n_support)])
+    at = np.concatenate([[0], np.cumsum(model.n_support)])
     where = [slice(a, b) for a, b in pairwise(at)]
     weights = np.zeros((len(pairs), at[-1]))
     for p, (a, b) in enumerate(pairs):
-        weights[p, where[a]] = machine._dense_coef[b - 1, where[a]]
-        weights[p, where[b]] = machine._dense_coef[a, where[b]]
-    values = _values(graph, machine, X, weights, machine.intercept_)
+        weights[p, where[a]] = model.coef[b - 1, where[a]]
+        weights[p, where[b]] = model.coef[a, where[b]]
+    values = _values(graph, model, X, weights, machine.intercept_)
     by_class = _by_class(graph, values, k)
     shape: list[Any] = ["n_samples", k]
     if machine.decision_function_shape == "ovo":
@@ -238,7 +235,8 @@ def _by_class(graph: Graph, values: str, k: int) -> str:
 
 
 def _one_class(graph: Graph, machine: Any, X: str) -> None:
-    values = _flat(graph, _values(graph, machine, X, machine._dense_coef, -machine.offset_))
+    model = machine.get_model()
+    values = _flat(graph, _values(graph, model, X, model.coef, -machine.offset_))
     inside = graph.add("Greater", values, graph.real(0.0))
     label = graph.add("Where", inside, np.array(1, np.int64), np.array(-1, np.int64))
     graph.emit("label", label, np.dtype(np.int64), ["n_samples"])
@@ -246,7 +244,8 @@ def _one_class(graph: Graph, machine: Any, X: str) -> None:
 
 
 def _regression(graph: Graph, machine: Any, X: str) -> None:
-    values = _flat(graph, _values(graph, machine, X, machine._dense_coef, machine.intercept_))
+    model = machine.get_model()
+    values = _flat(graph, _values(graph, model, X, model.coef, machine.intercept_))
     graph.emit("variable", values, graph.dtype, ["n_samples"])
 
 
@@ -262,24 +261,26 @@ def _largest_value(graph: Graph, machine: Any, values: str) -> None:
 
 
 def _all_distances(graph: Graph, machine: Any, X: str) -> None:
-    k = len(machine.classes_)
-    at = np.concatenate([[0], np.cumsum(machine._n_support)])
+    model, k = machine.get_model(), len(machine.classes_)
+    at = np.concatenate([[0], np.cumsum(model.n_support)])
     weights = np.zeros((k, at[-1]))
     for c, (a, b) in enumerate(pairwise(at)):
-        weights[c, a:b] = machine._dense_coef[0, a:b]
-    values = _values(graph, machine, X, weights - weights.mean(axis=0), machine.intercept_)
+        weights[c, a:b] = model.coef[0, a:b]
+    values = _values(graph, model, X, weights - weights.mean(axis=0), machine.intercept_)
     _largest_value(graph, machine, values)
 
 
 def _crammer_singer(graph: Graph, machine: Any, X: str) -> None:
-    values = _values(graph, machine, X, machine._dense_coef, np.zeros(len(machine.classes_)))
+    model = machine.get_model()
+    values = _values(graph, model, X, model.coef, np.zeros(len(machine.classes_)))
     _largest_value(graph, machine, values)
 
 
 def _incremental(graph: Graph, machine: Any, X: str) -> None:
     if len(machine.classes_) < 2 or not len(machine.support_):
         raise ValueError("The model has seen one class only: learn rows of another before it is exported.")
-    _two_classes(graph, machine, _values(graph, machine, X, machine._coef[None], machine.intercept_))
+    model = machine.get_model()
+    _two_classes(graph, machine, _values(graph, model, X, model.coef, machine.intercept_))
 
 
 _TRANSLATE = {

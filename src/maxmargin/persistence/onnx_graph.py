@@ -49,7 +49,7 @@ class Graph:
         return name
 
     def add(self, operator: str, *inputs: Any, output: str | None = None, **options: Any) -> str:
-        """The name of what an operator gives; inputs that are no names are constants."""
+        """The name of an operator's output; inputs that are not strings become constants."""
         names = [i if isinstance(i, str) else self.constant(i) for i in inputs]
         output = output or f"v{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, names, [output], **options))

@@ -1,4 +1,4 @@
-"""What makes scikit-learn's scalers, which may stand before a machine in a pipeline."""
+"""The contents of model files of scikit-learn's scalers, which may precede a machine in a pipeline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.persistence.schema import ArrayField, Entry, Fields, Sizes, Stored
+from maxmargin.persistence.schema import ArrayField, Entry, Fields, Sizes, Stored, Values
 from maxmargin.persistence.values import Refused
 
 _FLOATS = ("f4", "f8")
@@ -18,7 +18,7 @@ def _scaler(**fields: dict[str, Any]) -> Fields:
     return out
 
 
-def _begin_scaler(estimator: Any) -> dict[str, Any]:
+def _begin_scaler(estimator: Any) -> Values:
     """The rows seen, one number or one per feature."""
     seen = np.atleast_1d(np.asarray(estimator.n_samples_seen_))
     return {"n_samples_seen_": seen if seen.dtype.kind == "f" else seen.astype(np.int64)}
@@ -29,13 +29,15 @@ def _scaler_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
     sizes["seen"] = 1 if seen.shape == (1,) else sizes["features"]
 
 
-def _finish_scaler(estimator: Any, sizes: Sizes) -> None:
+def _finish_scaler(estimator: Any, found: Values, sizes: Sizes) -> None:
+    for name, value in found.items():
+        setattr(estimator, name, value)
     if estimator.n_samples_seen_.shape == (1,):
         estimator.n_samples_seen_ = estimator.n_samples_seen_[0]
 
 
-def _finish_standard(estimator: Any, sizes: Sizes) -> None:
-    _finish_scaler(estimator, sizes)
+def _finish_standard(estimator: Any, found: Values, sizes: Sizes) -> None:
+    _finish_scaler(estimator, found, sizes)
     needed = {"mean_": estimator.with_mean or estimator.with_std}
     needed |= dict.fromkeys(("var_", "scale_"), estimator.with_std)
     for name, there in needed.items():
@@ -43,12 +45,12 @@ def _finish_standard(estimator: Any, sizes: Sizes) -> None:
             raise Refused(f"no array {name!r}")
 
 
-def _finish_min_max(estimator: Any, sizes: Sizes) -> None:
-    _finish_scaler(estimator, sizes)
+def _finish_min_max(estimator: Any, found: Values, sizes: Sizes) -> None:
+    _finish_scaler(estimator, found, sizes)
     limits = estimator.feature_range
     numbers = len(limits) == 2 and all(type(v) in (int, float) and np.isfinite(v) for v in limits)
     if not numbers or not limits[0] < limits[1]:
-        raise Refused("a parameter 'feature_range' that is no range")
+        raise Refused("a parameter 'feature_range' that is not a pair of increasing numbers")
 
 
 _OPTIONAL, _ALWAYS = {"optional": True}, {"positive": True}

@@ -1,4 +1,4 @@
-"""What a model file may hold for each attribute of a class, and the checks of it.
+"""Fields of model files: types, shapes and ranges, which are checked when a file is read.
 
 A field names the shape of an array by sizes ("support", "features", ...) that the model's class fills in, so
 that arrays that prediction uses together are known to fit together.
@@ -19,6 +19,7 @@ from maxmargin.persistence.values import Refused, decode, encode
 
 Sizes = dict[str, int]
 Stored = dict[str, NDArray[Any]]
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ class ArrayField:
             arrays[name] = np.asarray(value)
         for part in [k for k in arrays if k == name or k.startswith(f"{name}.")]:
             if arrays[part].dtype not in (*map(np.dtype, self.dtypes), np.int32, np.int64):
-                raise ValueError(f"{name} has dtype {arrays[part].dtype}, which cannot be stored.")
+                raise ValueError(f"{name} of dtype {arrays[part].dtype} cannot be stored.")
 
     def get(self, name: str, values: Mapping[str, Any], arrays: Stored, sizes: Sizes) -> Any:
-        """The attribute's value, checked; what is used is taken out of `arrays`."""
+        """The attribute's value, checked; its arrays are removed from `arrays`."""
         shape = tuple(n if isinstance(n, int) else sizes[n] for n in self.shape)
         if self.sparse and f"{name}.indptr" in arrays:
             return self._matrix(name, arrays, shape)
@@ -154,7 +155,7 @@ class NumberField:
         if name not in values:
             raise Refused(f"no value {name!r}")
         out: Any = decode(values[name], repr(name))
-        if type(out) is not self.kind:  # a bool is no int here
+        if type(out) is not self.kind:  # a bool does not count as an int
             raise Refused(f"a value {name!r} that is not of type {self.kind.__name__}")
         if isinstance(out, int | float) and ((self.finite and not math.isfinite(out)) or out < self.low):
             raise Refused(f"a value {name!r} out of range")
@@ -177,18 +178,19 @@ class Entry:
     fields : dict
         Its fitted attributes.
     sizes : callable
-        Adds to the sizes what the shapes of the fields mention; raises `Refused` where they cannot be.
+        Adds the sizes that the shapes of the fields refer to; raises `Refused` for impossible ones.
     finish : callable
-        Derives the remaining attributes of a loaded estimator.
+        Makes an estimator with parameters a fitted one; is given the estimator, the values of the fields and
+        of the labels by name, and the sizes.
     labels : str
-        The attribute with class labels, if there is one.
+        The name of the class labels among the values, if there are any.
     begin : callable
-        Gives what the fields do not find among the attributes of an estimator to be stored.
+        Returns the values, by name, that are not attributes of an estimator to be stored.
     """
 
     module: str
     fields: Fields
     sizes: Callable[[Any, Sizes, Stored], None]
-    finish: Callable[[Any, Sizes], None]
+    finish: Callable[[Any, Values, Sizes], None]
     labels: str | None = None
-    begin: Callable[[Any], dict[str, Any]] = lambda estimator: {}
+    begin: Callable[[Any], Values] = lambda estimator: {}

@@ -1,17 +1,18 @@
-"""Tell the kind of a model file by its first bytes."""
+"""The kind of a model file, from its first bytes."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from maxmargin.persistence.files import File, is_path, reading
+from maxmargin._files import File, is_path
 from maxmargin.persistence.native import MAGIC
+from maxmargin.persistence.streams import reading
 
 Kind = Literal["maxmargin", "libsvm", "onnx"]
 
 
 def kind(file: File) -> Kind | None:
-    r"""Tell what kind of model file it is, without reading the model.
+    r"""Recognise the kind of a model file without reading the model.
 
     Parameters
     ----------
@@ -21,8 +22,8 @@ def kind(file: File) -> Kind | None:
     Returns
     -------
     "maxmargin", "libsvm", "onnx" or None
-        None for anything else. It is a guess from the first bytes: whether the file is sound is seen when it
-        is loaded.
+        None for anything else. Only the first bytes are looked at: errors in the file are found when it is
+        loaded.
 
     Examples
     --------

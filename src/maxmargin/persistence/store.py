@@ -7,13 +7,14 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._files import writing
+from maxmargin._files import File, writing
+from maxmargin._sklearn import validate_step_names
 from maxmargin.persistence import native
-from maxmargin.persistence.files import File, ModelFileError, name_of, reading
 from maxmargin.persistence.machines import MACHINES
 from maxmargin.persistence.models import class_of, describe, restore
 from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.schema import Stored
+from maxmargin.persistence.streams import ModelFileError, name_of, reading
 from maxmargin.persistence.values import Refused
 
 _MACHINES, _SCALERS = tuple(MACHINES), tuple(SCALERS)
@@ -24,7 +25,7 @@ def save(estimator: Any, file: File) -> None:
     """Write a fitted model to a file of maxmargin's own format.
 
     The file holds a JSON header and plain arrays, no code. The same model gives the same bytes. A path is
-    written beside its place and then renamed, so that a failure leaves what was there.
+    written beside its place and then renamed, so that the old file remains if writing fails.
 
     Parameters
     ----------
@@ -33,19 +34,19 @@ def save(estimator: Any, file: File) -> None:
         `MaxAbsScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`, of which
         `best_estimator_` is stored.
     file : path or binary file object
-        Where to.
+        The file to write.
 
     Raises
     ------
     TypeError
-        If there is no way to store such an estimator.
+        If such an estimator cannot be stored.
     ValueError
         If a parameter is a function or another object.
 
     Notes
     -----
-    Not kept: `trace_`, the start of a warm start, callbacks and metadata requests. `IncrementalSVC` keeps
-    the rows that it holds and goes on where it was.
+    Not stored: `trace_`, the solution for a warm start, callbacks and metadata requests. `IncrementalSVC`
+    keeps the rows that it holds and continues from them.
 
     Examples
     --------
@@ -72,12 +73,12 @@ def save(estimator: Any, file: File) -> None:
 def load(file: File) -> Any:
     """Read a model that `save` wrote.
 
-    Every array is checked before it is used: a file that is damaged, or made to do harm, gives an error.
+    Every array is checked before it is used: a file that was damaged or manipulated gives an error.
 
     Parameters
     ----------
     file : path or binary file object
-        Where from; a file object is left after the model.
+        The file to read; a file object is left after the model.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def load(file: File) -> Any:
     Raises
     ------
     ModelFileError
-        If there is anything wrong with the file.
+        If the file is damaged or malformed.
 
     Examples
     --------
@@ -107,11 +108,11 @@ def load(file: File) -> Any:
         else:
             raise Refused("neither a model nor a pipeline, or both")
         if arrays:
-            raise Refused("arrays that belong to no model")
+            raise Refused("arrays that do not belong to the model")
     except Refused as refused:
         raise ModelFileError(
-            f"{name}: the file has {refused}. It was written by another version of maxmargin, or made to do "
-            "harm: do not trust where it comes from."
+            f"{name}: the file has {refused}. It was written by another version of maxmargin, or "
+            "manipulated: do not trust its source."
         ) from None
     except ValueError as error:  # the estimator's own checks of its parameters
         raise ModelFileError(f"{name}: the file has a parameter that is not allowed: {error}") from None
@@ -161,12 +162,12 @@ def _describe_steps(pipeline: Pipeline, arrays: Stored) -> dict[str, Any]:
 
 def _restore_steps(record: Any, arrays: Stored) -> Pipeline:
     if not isinstance(record, dict) or set(record) != {"steps", "verbose"}:
-        raise Refused("a pipeline that is not made of 'steps' and 'verbose'")
+        raise Refused("a pipeline without exactly the keys 'steps' and 'verbose'")
     steps, verbose = record["steps"], record["verbose"]
     if not isinstance(steps, list) or not 1 <= len(steps) <= _MOST_STEPS or type(verbose) is not bool:
         raise Refused("a pipeline without steps, or with too many")
     if not all(isinstance(step, list) and len(step) == 2 and isinstance(step[0], str) for step in steps):
-        raise Refused("a step of a pipeline that is no pair of a name and a model")
+        raise Refused("a pipeline step that is not a pair of a name and a model")
     found: list[tuple[str, Any]] = []
     d = None
     for k, (name, step) in enumerate(steps):
@@ -175,12 +176,12 @@ def _restore_steps(record: Any, arrays: Stored) -> Pipeline:
             found.append((name, step))
             continue
         if not isinstance(step, dict) or step.get("class") not in (_MACHINES if last else _SCALERS):
-            raise Refused("a step of a pipeline that is no scaler, or at the end no machine")
+            raise Refused("a pipeline step that is not a scaler, or a last step that is not a machine")
         estimator = restore(step, f"{k}/", arrays)
         if d is not None and estimator.n_features_in_ != d:
             raise Refused("steps of a pipeline with different numbers of features")
         d = estimator.n_features_in_
         found.append((name, estimator))
     pipeline = Pipeline(found, verbose=verbose)
-    pipeline._validate_names([name for name, _ in found])
+    validate_step_names(pipeline)
     return pipeline

@@ -16,13 +16,13 @@ _MOST_LETTERS = 1 << 24
 
 
 class Refused(ValueError):
-    """A value that does not belong into a model file; becomes an error that names the file."""
+    """A value that is not allowed in a model file; becomes an error that names the file."""
 
 
 def encode(value: Any, what: str) -> Any:
     """A parameter: None, bool, int, float, str, or a tuple or dict of these.
 
-    Infinity and NaN, which JSON does not know, become ``{"float": "inf"}``; tuples and dicts
+    Infinity and NaN, which JSON does not have, become ``{"float": "inf"}``; tuples and dicts
     ``{"tuple": [...]}`` and ``{"dict": [[key, value], ...]}``.
     """
     if isinstance(value, np.generic):
@@ -47,7 +47,7 @@ def encode(value: Any, what: str) -> Any:
 
 
 def decode(value: Any, what: str) -> Any:
-    """The parameter behind what `encode` made."""
+    """The parameter that `encode` encoded."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict) and len(value) == 1:
@@ -60,7 +60,7 @@ def decode(value: Any, what: str) -> Any:
             if not all(isinstance(pair, list) and len(pair) == 2 for pair in content):
                 raise Refused(f"{what} with a dict that is not made of pairs")
             return {_scalar(k, what): _scalar(v, what) for k, v in content}
-    raise Refused(f"{what} with a value of a form that is not known")
+    raise Refused(f"{what} with a value of an unknown form")
 
 
 def _scalar(value: Any, what: str) -> Any:
@@ -78,7 +78,7 @@ def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
             f"Labels of dtype {labels.dtype} cannot be stored: use integers, floats, booleans or strings."
         )
     if dtype == "str" and _padded(labels.tolist()) > _MOST_LETTERS:
-        raise ValueError("Labels that are so long or so many cannot be stored: use shorter ones.")
+        raise ValueError("Labels of this length and number cannot be stored: use shorter ones.")
     return {"dtype": dtype, "values": [encode(v, "A label") for v in labels.tolist()]}
 
 
@@ -87,12 +87,12 @@ def _padded(labels: list[str]) -> int:
 
 
 def decode_labels(value: Any, *, ordered: bool = True) -> NDArray[Any]:
-    """The array behind what `encode_labels` made; distinct, and if `ordered` ascending."""
+    """The array that `encode_labels` encoded; distinct, and ascending if `ordered`."""
     if not isinstance(value, dict) or set(value) != {"dtype", "values"}:
-        raise Refused("labels that are not made of 'dtype' and 'values'")
+        raise Refused("labels without exactly the keys 'dtype' and 'values'")
     dtype, values = value["dtype"], value["values"]
     if not isinstance(dtype, str) or dtype not in _LABELS or not isinstance(values, list) or not values:
-        raise Refused("labels of an unknown dtype, or none at all")
+        raise Refused("labels of an unknown dtype, or no labels")
     expected: Any = {"s": str, "o": str, "b": bool, "f": float}.get(dtype[0], int)
     if any(type(v) is not expected for v in values):
         raise Refused(f"labels that are not all of dtype {dtype}")

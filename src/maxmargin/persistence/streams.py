@@ -1,4 +1,4 @@
-"""Where model files come from and go to: paths and binary streams, and the one error of all formats."""
+"""Streams that model files are read from, and the error that all formats raise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maxmargin._files import File, is_path
 class ModelFileError(ValueError):
     """A model file that is damaged, malformed or not what it claims to be.
 
-    The message tells which file, what is wrong with it, and what to do.
+    The message names the file, the error and a remedy.
 
     Examples
     --------
@@ -21,12 +21,12 @@ class ModelFileError(ValueError):
     >>> from maxmargin.persistence import load
     >>> load(io.BytesIO(b"something else"))
     Traceback (most recent call last):
-    maxmargin.persistence.files.ModelFileError: <stream>: this is no maxmargin model file; ...
+    maxmargin.persistence.streams.ModelFileError: <stream>: this is not a maxmargin model file; ...
     """
 
 
 def name_of(file: File) -> str:
-    """What messages call the file."""
+    """The name of the file in messages."""
     if is_path(file):
         return os.fsdecode(os.fspath(file))
     name = getattr(file, "name", None)

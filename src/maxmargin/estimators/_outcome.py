@@ -1,0 +1,53 @@
+"""How training went: fitted attributes, and a warning where the tolerance was not reached."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin.solvers.solution import Solution, Status
+
+ADVICE = {
+    Status.MAX_ITER: "the budget of iterations (max_iter) was used up; scale the features (for "
+    "example with StandardScaler), lower C or raise max_iter",
+    Status.MAX_TIME: "the time budget (max_time) was used up; raise it, loosen tol or lower C",
+    Status.STALLED: "no step improves the solution any more at this tolerance; scale the features, "
+    "loosen tol, or check that the kernel is positive definite",
+    Status.INFEASIBLE: "the classes cannot be separated under this kernel, so there is no hard "
+    "margin; use a finite C",
+    Status.INTERRUPTED: "it was interrupted; the best solution so far is kept (press again within three "
+    "seconds to stop the following fits too)",
+}
+_WORST_FIRST = (
+    Status.INTERRUPTED,
+    Status.INFEASIBLE,
+    Status.MAX_TIME,
+    Status.MAX_ITER,
+    Status.STALLED,
+)
+
+
+def report(estimator: Any, solutions: Sequence[Solution]) -> None:
+    """Set the attributes that describe the course of training; warn if a problem was not solved.
+
+    The advice of the warning is the estimator's attribute `_advice`.
+    """
+    statuses = [s.status for s in solutions]
+    worst = next((s for s in _WORST_FIRST if s in statuses), Status.SOLVED)
+    estimator.status_ = str(worst)
+    estimator.fit_status_ = int(worst is not Status.SOLVED)
+    estimator.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
+    estimator.n_kernel_calls_ = sum(s.n_kernel_calls for s in solutions)
+    if worst is not Status.SOLVED:
+        short = sum(s is not Status.SOLVED for s in statuses)
+        which = f"{short} of {len(statuses)} machines" if len(statuses) > 1 else "The solver"
+        violation = max(s.violation for s in solutions)
+        warnings.warn(
+            f"{which} ended with status {str(worst)!r} (violation {violation:.2g}, tol "
+            f"{estimator.tol:g}): {estimator._advice[worst]}.",
+            ConvergenceWarning,
+            stacklevel=5,  # past the wrappers of fit
+        )

@@ -1,0 +1,111 @@
+"""Estimators that predict from a `KernelModel`, and their fitted attributes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin._compiled.threads import Threads
+from maxmargin._types import Floats
+from maxmargin.estimators._validation import check_samples
+from maxmargin.estimators._warm_start import WarmStart
+from maxmargin.estimators.model import KernelModel
+from maxmargin.kernels.expansion import linear
+
+
+class KernelPredictor(BaseEstimator):
+    """Fitted attributes, and values of new samples, from a model that a subclass trains."""
+
+    _model: KernelModel
+    _solutions: WarmStart | None
+
+    def _publish(self, model: KernelModel) -> None:
+        """Keep the model, and set the attributes that scikit-learn has for its parts."""
+        self._model = model
+        self.support_ = model.support
+        self.support_vectors_ = model.support_vectors
+        self.dual_coef_ = model.dual_coef
+        self.shape_fit_ = model.shape
+        self._publish_intercept(model.intercept)
+
+    def _publish_intercept(self, intercept: Floats) -> None:
+        self.intercept_ = intercept
+
+    def get_model(self) -> KernelModel:
+        """Return the kernel, support vectors and coefficients that predictions are made from.
+
+        Returns
+        -------
+        maxmargin.estimators.model.KernelModel
+            The model. Fitted attributes and kernel parameters that were replaced since `fit` are in it.
+        """
+        check_is_fitted(self)
+        model = self._model
+        # A new `dual_coef_` is not among them: as in scikit-learn it counts for `coef_` only.
+        self._model = model.updated(
+            kernel=replace(model.kernel, name=self.kernel, degree=self.degree, coef0=self.coef0),
+            support=self.support_,
+            vectors=self.support_vectors_ if model.of_features else model.vectors,
+            intercept=getattr(self, "intercept_", model.intercept),
+        )
+        return self._model
+
+    def set_model(self, model: KernelModel, **attributes: Any) -> Any:
+        """Make this a fitted estimator, without training.
+
+        Parameters
+        ----------
+        model : maxmargin.estimators.model.KernelModel
+            A model for the kernel parameters of this estimator.
+        **attributes
+            The fitted attributes that are not part of a model, such as ``classes_``.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        model.check()
+        self._publish(model)
+        self._solutions = None
+        self.n_features_in_ = model.shape[1]
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        return self
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors, of each class where there are classes."""
+        check_is_fitted(self)
+        return self._model.n_support
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        coef = self._linear_coef()
+        (coef.data if sp.issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _linear_coef(self) -> Any:
+        return self.get_model().combine(self.dual_coef_)
+
+    def _linear_values(self, X: Any, intercept: Floats) -> Floats:
+        """Values of the linear machines `coef_`."""
+        model = self.get_model()
+        return linear(check_samples(self, X, model), self._linear_coef(), intercept)
+
+    def _expand(self, X: Any, *, by_class: bool = False) -> Floats:
+        """Kernel expansions, see `KernelModel.expand`."""
+        model = self.get_model()
+        X = check_samples(self, X, model)
+        return model.expand(X, by_class=by_class, threads=Threads(self.n_jobs))

@@ -1,0 +1,289 @@
+"""One-vs-one classification: a dual problem for each pair of classes, over shared kernel rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin._compiled.limits import Limit
+from maxmargin._sklearn import Hidden, StrOptions, fit_context, with_callbacks
+from maxmargin._types import Floats, Index
+from maxmargin.dual import Dual
+from maxmargin.estimators._outcome import report
+from maxmargin.estimators._validation import check_training_data, check_weights
+from maxmargin.estimators._warm_start import Start, box
+from maxmargin.estimators.base import BaseSVM
+from maxmargin.estimators.decisions import decision_values, voted_classes
+from maxmargin.estimators.model import KernelModel
+from maxmargin.solvers.many import Subproblem, Subproblems
+from maxmargin.solvers.solution import Solution, Status
+
+
+class BaseSVC(ClassifierMixin, BaseSVM):
+    """One-vs-one classification; a subclass supplies the dual problem of a pair."""
+
+    # How the message begins that is given where weights leave a single class, as in scikit-learn.
+    _one_class_left: ClassVar[str] = "Invalid input"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseSVM._parameter_constraints,
+        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    @abstractmethod
+    def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
+        """The dual problem of one pair of classes, labels -1 and +1."""
+
+    @abstractmethod
+    def _sample_weight_of_class(self, label: Index) -> Floats:
+        """The factor of each sample's weight that `class_weight` gives."""
+
+    @fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training data; for ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factors of C per sample; 0 is the same as leaving the row out.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        limit = Limit(self.max_time)
+        if self.probability not in ("deprecated", False):
+            raise ValueError(
+                "probability=True is not supported: wrap the estimator as "
+                f"CalibratedClassifierCV({type(self).__name__}(), ensemble=False) from "
+                "sklearn.calibration to get probabilities."
+            )
+        X, y = check_training_data(self, X, y)
+        weight = check_weights(self, X, sample_weight)
+        kept = np.flatnonzero(weight > 0)
+        label = self._encode(y, kept)
+        weight = weight[kept] * self._sample_weight_of_class(label)
+
+        # Class by class, without the rows that weigh nothing: a pair is two contiguous ranges.
+        by_class = np.argsort(label, kind="stable")
+        order, label, weight = kept[by_class], label[by_class], weight[by_class]
+        segments = np.searchsorted(label, np.arange(len(self.classes_) + 1))
+        self._check_classes(np.add.reduceat(weight, segments[:-1]))
+        kernel = self._kernel_for(X, kept)
+        pairs = list(combinations(range(len(self.classes_)), 2))
+        subproblems = self._subproblems(pairs, order, segments, weight)
+        double = subproblems.typical[0].problem.self_scaled
+        solutions = self._solve(X, kernel, order, subproblems, limit, double=double)
+        problems, scaled = {}, list(solutions)
+        for k, solution in enumerate(solutions):
+            if len(solution.u):  # else it was not begun: the pair keeps coefficients of zero
+                problems[k], scaled[k] = self._as_reported(subproblems[k].problem, solution)
+        self._assemble(X, order, segments, pairs, problems, scaled)
+        begun = [(pairs[k], subproblems[k], s) for k, s in enumerate(solutions) if len(s.u)]
+        self._keep_starts(
+            (_start_name(p, m.problem), Start(order[m.samples], s.u, box(m.problem))) for p, m, s in begun
+        )
+        report(self, scaled)
+        self._check_solutions([(problem, scaled[k]) for k, problem in problems.items()])
+        return self
+
+    def _as_reported(self, problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
+        """The problem and solution that coefficients, intercept and gap are reported for.
+
+        A subclass overrides it if a pair is solved in other units.
+        """
+        return problem, solution
+
+    def _check_solutions(self, solved: list[tuple[Dual, Solution]]) -> None:
+        """Warn where a solution cannot be used; nothing by default."""
+
+    @abstractmethod
+    def _check_classes(self, size: Floats) -> None:
+        """Refuse parameters that do not suit every pair of classes with these sums of weights."""
+
+    def _subproblems(
+        self, pairs: list[tuple[int, int]], order: Index, segments: Index, weight: Floats
+    ) -> Subproblems:
+        """One problem per pair."""
+        a, b = np.array(pairs).T
+        counts = np.diff(segments)
+        total = np.add.reduceat(weight, segments[:-1])
+        return Subproblems(
+            segments,
+            counts[a] + counts[b],
+            lambda k: self._subproblem(pairs[k], order, segments, weight),
+            int(np.argmax(total[a] + total[b])),
+        )
+
+    def _encode(self, y: Any, kept: Index) -> Index:
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        n_classes = len(np.unique(y))
+        y = y[kept]
+        self.classes_, label = np.unique(y, return_inverse=True)
+        if n_classes < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {n_classes} class")
+        if len(self.classes_) < 2:
+            raise ValueError(
+                self._one_class_left + " - all samples with positive weights belong to the same class."
+            )
+        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if (self.class_weight_ < 0).any():
+            raise ValueError("class_weight must not be negative.")
+        return np.asarray(label, dtype=np.intp)
+
+    def _subproblem(self, pair: tuple[int, int], order: Index, segments: Index, weight: Floats) -> Subproblem:
+        first, second = pair
+        samples = np.concatenate([np.arange(segments[k], segments[k + 1]) for k in pair])
+        # scikit-learn's signs: the second class is positive if there are two, else the first.
+        sign = -1.0 if len(self.classes_) == 2 else 1.0
+        y = np.full(len(samples), sign)
+        y[segments[first + 1] - segments[first] :] = -sign
+        problem = self._pair_problem(y, weight[samples])
+        name = f"{self.classes_[first]} / {self.classes_[second]}"
+        start = None
+        if self.warm_start:
+            start = self._start(_start_name(pair, problem), order[samples], box=box(problem))
+        return Subproblem(name, problem, samples, np.array(pair), start)
+
+    # -- from solutions to scikit-learn's attributes -------------------------------------------
+
+    def _assemble(
+        self,
+        X: Any,
+        order: Index,
+        segments: Index,
+        pairs: list[tuple[int, int]],
+        problems: dict[int, Dual],
+        solutions: list[Solution],
+    ) -> None:
+        k = len(self.classes_)
+        coef = np.zeros((k - 1, len(order)))
+        intercept = np.zeros(len(pairs))
+        for p, problem in problems.items():
+            a, b = pairs[p]
+            weights, intercept[p] = _hyperplane(problem, solutions[p])
+            n_first = segments[a + 1] - segments[a]
+            coef[b - 1, segments[a] : segments[a + 1]] = weights[:n_first]
+            coef[a, segments[b] : segments[b + 1]] = weights[n_first:]
+        used = np.flatnonzero(coef.any(axis=0))
+        model = self._model_of(
+            X,
+            order[used],
+            n_support=np.histogram(used, bins=segments)[0],
+            coef=np.ascontiguousarray(coef[:, used]),
+            intercept=intercept,
+        )
+        self._publish(model)
+        self.n_iter_ = np.array([max(1, s.n_iter) for s in solutions], dtype=np.int32)
+        self.dual_gap_ = np.array([s.gap for s in solutions])
+        self.relative_gap_ = np.array([s.relative_gap for s in solutions])
+        self.trace_ = [s.trace for s in solutions]
+
+    def _linear_coef(self) -> Any:
+        return super()._linear_coef() if len(self.classes_) == 2 else linear_coef(self.get_model())
+
+    # -- prediction ----------------------------------------------------------------------------
+
+    def _pair_values(self, X: Any) -> Floats:
+        """One column per pair of classes, positive for the first; two classes: for the second."""
+        check_is_fitted(self)
+        if self.kernel == "linear":
+            return self._linear_values(X, self.intercept_)
+        if len(self.classes_) == 2:
+            return self._expand(X)[0] + self.intercept_
+        parts = self._expand(X, by_class=True)
+        from maxmargin.estimators._votes import pair_values  # compiled: not at import
+
+        return np.asarray(pair_values(parts, self.intercept_))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Evaluate the decision function.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            One value for two classes; otherwise one column per class ("ovr") or per pair ("ovo").
+        """
+        return decision_values(self._pair_values(X), len(self.classes_), self.decision_function_shape)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict class labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        check_is_fitted(self)
+        k = len(self.classes_)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if self.break_ties and k > 2:
+            return self.classes_[np.argmax(self.decision_function(X), axis=1)]
+        return self.classes_[voted_classes(self._pair_values(X), k, self.get_model().vote_order)]
+
+
+def _start_name(pair: tuple[int, int], problem: Dual) -> str:
+    """The name of a pair's solution; problems of another kind do not start from it."""
+    return f"{problem.name} {pair}"
+
+
+def _hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:
+    """Coefficients and intercept of the decision function from a solution."""
+    u, offset = solution.u, solution.offset
+    if problem.n_groups == 1:
+        return u, -float(offset[0])
+    # Two hulls: scaled so that the margin, half the sum of the multipliers, becomes 1.
+    margin, shift = 0.5 * (offset[0] + offset[1]), 0.5 * (offset[0] - offset[1])
+    if not margin > 0 or solution.status is Status.INFEASIBLE:
+        margin = 1.0  # touching hulls: nothing to scale to, but the direction is kept
+    signs = np.where(problem.group == 0, 1.0, -1.0)
+    return signs * u / margin, -float(shift / margin)
+
+
+def linear_coef(model: KernelModel) -> Any:
+    """Weights of the features for every pair of three or more classes, from scikit-learn's `dual_coef_`."""
+    k, coef, vectors = len(model.n_support), model.coef, model.vectors
+    at = np.concatenate([[0], np.cumsum(model.n_support)])
+    pairs = list(combinations(range(k), 2))
+    if model.sparse:
+        blocks: list[list[Any]] = [[None] * k for _ in pairs]
+        for p, (a, b) in enumerate(pairs):
+            blocks[p][a] = sp.csr_array(coef[b - 1, None, at[a] : at[a + 1]])
+            blocks[p][b] = sp.csr_array(coef[a, None, at[b] : at[b + 1]])
+        return model.combine(sp.block_array(blocks, format="csr"))
+    parts = [
+        coef[b - 1, None, at[a] : at[a + 1]] @ vectors[at[a] : at[a + 1]]
+        + coef[a, None, at[b] : at[b + 1]] @ vectors[at[b] : at[b + 1]]
+        for a, b in pairs
+    ]
+    return np.vstack(parts)
