@@ -53,7 +53,7 @@ QUICK: dict[str, tuple[str, float, float, tuple[float, ...]]] = {
     "breast_cancer": ("breast_cancer", 1e3, 10, ()),
     "synthetic": ("synthetic", 1e2, 10, ()),
 }
-FORMS: dict[str, Solver] = {
+FORMS: dict[str, Solver[Any]] = {
     "plain": MDM(),
     "pair": MDM(accelerate=True, by_pair=True),
     "cycles": MDM(accelerate=True),
@@ -67,7 +67,9 @@ def gram_of(X: Any, width: float) -> Gram:
     return Gram(X, "rbf", gamma=1.0 / width, dtype="float64", cache_bytes=room, n_jobs=1)
 
 
-def solve(solver: Solver, problem: dual.Dual, gram: Gram, stop: Stop, warm: Any = None) -> tuple[Any, Run]:
+def solve(
+    solver: Solver[Any], problem: dual.Dual, gram: Gram, stop: Stop, warm: Any = None
+) -> tuple[Any, Run]:
     """A solution and its numbers."""
     solution = solver.solve(problem, gram, stop=stop, warm=warm)
     return solution, {
@@ -296,7 +298,7 @@ def smo(sets: Any, n_folds: int, jobs: int, out: str) -> None:
 
 def rivals(sets: Any, out: str) -> None:
     """All solvers on one fold of each set."""
-    solvers: list[Solver] = [
+    solvers: list[Solver[Any]] = [
         Gilbert(sweep=False), NPA(), MDM(), MDM(accelerate=True), MDM(selection="second-order"),
         MDM(accelerate=True, selection="second-order"), SMO("first-order"), Batch(),
     ]  # fmt: skip
@@ -353,7 +355,7 @@ def figures(folder: Path, data: str, width: float, C: float) -> None:
     import matplotlib.pyplot as plt
 
     vertices = np.array([[-1.0, 2.2], [1.2, 0.0], [2.6, -1.15], [0.4, 1.05]])
-    solvers: dict[str, Solver] = {"MDM": MDM(), "accelerated MDM": MDM(accelerate=True)}
+    solvers: dict[str, Solver[Any]] = {"MDM": MDM(), "accelerated MDM": MDM(accelerate=True)}
     display = HullDisplay.from_points(vertices, solvers=solvers, tol=1e-6, start=(0, 0, 1, 0))
     folder.mkdir(parents=True, exist_ok=True)
     display.figure_.savefig(folder / "mdm-path.png", dpi=125)

@@ -86,7 +86,7 @@ def one(
         for name in ("SMO", "steepest", "conjugate"):
             best = np.inf
             for _ in range(repeat):
-                solver: Solver = SMO("first-order") if name == "SMO" else Counted(name)
+                solver: Solver[Any] = SMO("first-order") if name == "SMO" else Counted(name)
                 gram = Gram(X, "rbf", gamma=1.0 / sigma, dtype="float64", n_jobs=1)
                 began = time.process_time()
                 solution = solver.solve(problem, gram, stop=Stop(tol))

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC, NuSVR, OneClassSVM
-from maxmargin.estimators.svc import BaseSVC
+from maxmargin.estimators.one_vs_one import BaseSVC
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection.overrides import overridden
 

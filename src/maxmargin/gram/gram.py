@@ -22,9 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from maxmargin._compiled.threads import Threads
 from maxmargin._types import Floats, Index, Rows
-from maxmargin.gram.certified import CertifiedRows
-from maxmargin.gram.nearest import nearest
-from maxmargin.gram.on_demand import OnDemand
+from maxmargin.gram.on_demand import DataRows
 from maxmargin.gram.view import View
 from maxmargin.kernels._columns import compact
 from maxmargin.kernels.gamma import resolve_gamma
@@ -34,7 +32,7 @@ from maxmargin.kernels.kernel import Kernel
 _LARGEST_FLOAT32 = 1e12
 
 
-class Gram(CertifiedRows):
+class Gram(DataRows):
     """Rows of the kernel matrix of one data set.
 
     Parameters
@@ -141,25 +139,6 @@ class Gram(CertifiedRows):
         if self.holds_all:
             return View(self, index)
         return self.relative(self.dtype, index, cache_bytes)
-
-    @property
-    def on_demand(self) -> OnDemand | None:
-        """Data for compiled loops that compute rows themselves; None where they cannot."""
-        return OnDemand.of(self)
-
-    @property
-    def panelled(self) -> bool:
-        """Whether rows are computed from panels, so that a single row costs no more than one of many."""
-        return self.laid_out.panels is not None
-
-    @property
-    def by_distance(self) -> bool:
-        """Whether kernel values fall with the distance, so that `nearest` needs none."""
-        return self.kernel.name == "rbf"
-
-    def nearest(self, rows: Index, others: Index) -> tuple[Index, Floats]:
-        """For each of `rows` the place of the nearest of `others`, and a distance that orders pairs."""
-        return nearest(self, rows, others)
 
     @property
     def releases_gil(self) -> bool:

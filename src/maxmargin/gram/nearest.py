@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin._compiled.limits import slices
 from maxmargin._types import Floats, Index
-
-if TYPE_CHECKING:
-    from maxmargin.gram.gram import Gram
+from maxmargin.gram.certified import CertifiedRows
 
 # Features up to which sparse rows are made dense, which is far quicker.
 _DENSE = 2000
 
 
-def nearest(gram: Gram, rows: Index, others: Index) -> tuple[Index, Floats]:
+def nearest(gram: CertifiedRows, rows: Index, others: Index) -> tuple[Index, Floats]:
     """For each of `rows` the place of the nearest of `others`, and a distance that orders such pairs."""
-    if gram.by_distance:
+    if gram.kernel.name == "rbf":
         take = (lambda i: i) if gram.index is None else gram.index.__getitem__
         A, B = gram.X[take(rows)], gram.X[take(others)]
         if sp.issparse(A) and A.shape[1] <= _DENSE:

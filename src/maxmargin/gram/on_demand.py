@@ -1,17 +1,16 @@
-"""Data for compiled loops that compute kernel rows themselves, when and where they need them."""
+"""Rows on demand: the data behind a Gram matrix, for compiled loops that compute kernel values themselves."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._types import Floats, Index
+from maxmargin.gram.certified import CertifiedRows
+from maxmargin.gram.nearest import nearest
 from maxmargin.kernels.panels import Lines
-
-if TYPE_CHECKING:
-    from maxmargin.gram.gram import Gram
 
 
 class OnDemand(NamedTuple):
@@ -26,10 +25,10 @@ class OnDemand(NamedTuple):
     slope: float
 
     @staticmethod
-    def of(gram: Gram) -> OnDemand | None:
+    def of(gram: CertifiedRows) -> OnDemand | None:
         """The samples of `gram`; None for other kernels, or where distant rows need differences."""
         points = gram.points
-        if gram.kernel.name != "rbf" or points.distant is not None:
+        if gram.kernel.name != "rbf" or points.distant is not None or points.norm is None:
             return None
         return OnDemand(Lines.of(points.X), points.X.shape[1], points.norm, gram.kernel.slope)
 
@@ -47,9 +46,32 @@ class ExactSamples(NamedTuple):
     slope: float
 
     @staticmethod
-    def of(gram: Gram) -> ExactSamples:
+    def of(gram: CertifiedRows) -> ExactSamples:
         """The data of `gram`."""
         order = gram.columns if gram.index is None else gram.index
         centre = gram.points.centre
         centre = np.zeros(gram.X.shape[1]) if centre is None else centre
         return ExactSamples(*Lines.of(gram.X), order, centre, gram.kernel.slope)
+
+
+class DataRows(CertifiedRows):
+    """Parts of the interface of rows that depend on the data."""
+
+    @property
+    def on_demand(self) -> OnDemand | None:
+        """Data for compiled loops that compute rows themselves; None where they cannot."""
+        return OnDemand.of(self)
+
+    @property
+    def panelled(self) -> bool:
+        """Whether rows are computed from panels, so that a single row costs no more than one of many."""
+        return self.laid_out.panels is not None
+
+    @property
+    def by_distance(self) -> bool:
+        """Whether kernel values fall with the distance, so that `nearest` needs none."""
+        return self.kernel.name == "rbf"
+
+    def nearest(self, rows: Index, others: Index) -> tuple[Index, Floats]:
+        """For each of `rows` the place of the nearest of `others`, and a distance that orders pairs."""
+        return nearest(self, rows, others)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._types import Floats, Index, Mask, Rows, Tally
-from maxmargin.gram.certified import CertifiedRows
+from maxmargin.gram.on_demand import DataRows
 
 Array = NDArray[Any]
 
@@ -19,7 +19,7 @@ class View:
     # The rows of the table have columns that are not in the view: computing whole rows may be a waste.
     holds_all = False
 
-    def __init__(self, base: CertifiedRows, index: Index) -> None:
+    def __init__(self, base: DataRows, index: Index) -> None:
         self.base, self.columns, self.n = base, index, len(index)
         self.kernel, self.dtype = base.kernel, base.dtype
         self.diag: Floats = base.diag[index]

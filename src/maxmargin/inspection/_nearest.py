@@ -72,7 +72,7 @@ def geometry_of(X: Any, y: Any, mu: float | None) -> Geometry:
 
 
 def iterates(
-    at: Geometry, solver: str | Solver, tol: float, most: int, start: ArrayLike | None
+    at: Geometry, solver: str | Solver[Any], tol: float, most: int, start: ArrayLike | None
 ) -> tuple[Floats, int, bool]:
     """The difference of the points in both hulls after each step, the number of steps, whether it converged.
 

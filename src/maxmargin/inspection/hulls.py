@@ -103,7 +103,7 @@ class HullDisplay:
         X: Any,
         y: Any = None,
         *,
-        solvers: Sequence[str | Solver] | Mapping[str, str | Solver] | None = None,
+        solvers: Sequence[str | Solver[Any]] | Mapping[str, str | Solver[Any]] | None = None,
         mu: float | None = None,
         tol: float = 1e-3,
         max_steps: int = 300,
@@ -151,7 +151,7 @@ class HullDisplay:
         X: Any,
         y: Any,
         *,
-        solvers: Sequence[str | Solver] | Mapping[str, str | Solver] | None = None,
+        solvers: Sequence[str | Solver[Any]] | Mapping[str, str | Solver[Any]] | None = None,
         mu: float | None = None,
         tol: float = 1e-3,
         max_steps: int = 300,
@@ -337,7 +337,7 @@ class HullDisplay:
         ax.set_ylabel("second component of w")
 
 
-def _label(solver: str | Solver) -> str:
+def _label(solver: str | Solver[Any]) -> str:
     return solver if isinstance(solver, str) else repr(solver)
 
 

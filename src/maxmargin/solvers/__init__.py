@@ -44,7 +44,7 @@ _CLASSES = {
 }
 
 
-def get(solver: str | Solver) -> Solver:
+def get(solver: str | Solver[Any]) -> Solver[Any]:
     """The solver with the given name; a solver is returned as it is."""
     if isinstance(solver, Solver):
         return solver

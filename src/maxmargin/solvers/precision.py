@@ -35,12 +35,9 @@ def exact_entries(problem: Dual, u: Floats, some: Index, gram: Rows, allowed: fl
             for start, stop in slices(len(poor), costs.DOUBLE_DOUBLE_TIME * np.count_nonzero(u) * gram.cost):
                 part = poor[start:stop]
                 g[part] = problem.accurate_gradient(u, some[part], gram)
-            # What remains is the rounding of the result, and that of exponentials or of a user's function.
+            # The rounding of the result, and that of exponentials or of a user's function.
             rest = 2.0**-50 * (np.abs(g[poor]) + np.abs(problem.p[some[poor]]))
-            if gram.kernel.translation_invariant:
-                rest += 2.0**-48 * float(np.abs(u).sum())
-            else:
-                rest += (1.0 if callable(gram.kernel.name) else 2.0**-45) * error[poor]
+            rest += gram.accurate_bound(error[poor], float(np.abs(u).sum()))
         error[poor] = np.minimum(rest, error[poor])
     return g, error
 

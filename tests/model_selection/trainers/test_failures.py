@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from maxmargin import SVC, SVR, NuSVC
-from maxmargin.estimators.svc import BaseSVC
+from maxmargin.estimators.one_vs_one import BaseSVC
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection.folds import Fold
 from maxmargin.solvers.c_path import path as c_path

@@ -18,7 +18,7 @@ from maxmargin._compiled.memory import aligned
 from maxmargin._types import Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
-from maxmargin.kernels.panels import Panels
+from maxmargin.kernels.panels import Lines, Panels
 from maxmargin.solvers.pairs import begin, fetch, has, is_kind
 
 
@@ -76,9 +76,10 @@ class PanelBlock(Block):
 
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         data = gram.on_demand
-        self._lines, self._norm = data.lines, data.norm
+        self._lines: Lines = data.lines
+        self._norm = data.norm
         empty = np.full(size, -1)
-        self._panels = Panels(*data, empty)
+        self._panels = Panels(data.lines, data.d, data.norm, data.slope, empty)
         super().__init__(problem, gram, len(self._panels.norm), size)
         self._samples = empty
         self._valid = np.zeros(size, np.bool_)

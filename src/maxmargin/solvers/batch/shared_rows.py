@@ -14,7 +14,7 @@ from maxmargin._compiled.memory import recycled
 from maxmargin._compiled.sums import add_tile
 from maxmargin._types import Index, Rows
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
-from maxmargin.kernels.panels import Panels, padded
+from maxmargin.kernels.panels import Lines, Panels, padded
 from maxmargin.solvers import costs
 from maxmargin.solvers.pairs import LONGEST, Places, begin, fetch, has, is_kind
 
@@ -70,11 +70,12 @@ class SharedRows(NamedTuple):
         order = np.full(starts[-1], -1)
         for s in range(len(bounds) - 1):
             order[starts[s] : starts[s] + bounds[s + 1] - bounds[s]] = np.arange(bounds[s], bounds[s + 1])
-        panels = Panels(*data, order)
+        lines: Lines = data.lines
+        panels = Panels(lines, data.d, data.norm, data.slope, order)
         pool = recycled(min(gram.n * int(starts[-1]), gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
         return SharedRows(
             np.asarray(bounds, dtype=np.intp), starts, pool, np.full((gram.n, len(bounds) - 1), -1),
-            np.zeros(1, np.int64), *data.lines, data.norm, panels.values, panels.norm, panels.d,
+            np.zeros(1, np.int64), *lines, data.norm, panels.values, panels.norm, panels.d,
         )  # fmt: skip
 
 
