@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,13 +16,35 @@ from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.solution import Callback, Record, Status, Trace, ended
 from maxmargin.solvers.state import State
 
-if TYPE_CHECKING:
-    from maxmargin.solvers.base import Solver
-
 # Advances without an iteration after which no further progress is expected.
 _IDLE = 100
 # An objective below this has no minimum.
 _BOTTOM = -1e100
+
+
+class Steps(Protocol):
+    """The calls of a solver that the loop makes; `maxmargin.solvers.base.Solver` documents them."""
+
+    def begin(self, state: State) -> Any:
+        """Make the working data."""
+
+    def rows_replaced(self, state: State, work: Any) -> Any:
+        """Make the working data for more precise rows or gradients."""
+
+    def advance(self, state: State, work: Any) -> None:
+        """Improve the state for a while."""
+
+    def reconstruct(self, state: State, work: Any) -> bool:
+        """Bring the gradient of all variables up to date."""
+
+    def details(self, state: State, work: Any) -> dict[str, float]:
+        """Counts of the solver's own."""
+
+    def abandon(self, state: State, work: Any) -> None:
+        """Release what the solver holds."""
+
+    def paper_rule(self, state: State, work: Any) -> float:
+        """The solver's own stopping measure."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +112,7 @@ class Loop:
         Counts and limits.
     """
 
-    def __init__(self, solver: Solver[Any], state: State, callback: Callback | None, meter: Meter) -> None:
+    def __init__(self, solver: Steps, state: State, callback: Callback | None, meter: Meter) -> None:
         self.solver, self.state, self.callback, self.meter = solver, state, callback, meter
         self._precision = Precision(state)
         self._trace = Trace()
