@@ -33,6 +33,7 @@ from maxmargin._estimator import (
 )
 from maxmargin._limits import Limit
 from maxmargin.dual import Dual
+from maxmargin.kernels import Kernel
 from maxmargin.solvers.base import Solution, Status
 
 Floats = NDArray[np.float64]
@@ -106,14 +107,26 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             X, kernel, order, segments, machines, limit, double=machines.typical[0].problem.self_scaled
         )
         problems, scaled = {}, list(solutions)
+        lengths: Floats | None = None
         for k, solution in enumerate(solutions):
             if len(solution.u):  # else it was not begun: the pair keeps coefficients of zero
-                problems[k], scaled[k] = _as_c_svc(machines[k].problem, solution)
+                problem = machines[k].problem
+                if problem.name == "nearest_points":
+                    lengths = self._lengths(X, kernel, order) if lengths is None else lengths
+                    problem, scaled[k] = _as_c_svc(problem, solution, lengths[machines[k].samples])
+                problems[k] = problem
         self._assemble(X, order, segments, pairs, problems, scaled)
         self._keep_start(order, pairs, machines, solutions)
         self._report(scaled)
         self._warn_of_intersecting_hulls([(problem, scaled[k]) for k, problem in problems.items()])
         return self
+
+    @staticmethod
+    def _lengths(X: Any, kernel: Kernel, order: Index) -> Floats:
+        """Lengths of the samples in feature space."""
+        from maxmargin.gram import Gram  # compiled loops: not at import
+
+        return np.sqrt(np.abs(Gram(X, kernel, cache_bytes=0, dtype=np.float64, index=order).diag))
 
     @staticmethod
     def _warn_of_intersecting_hulls(solved: list[tuple[Dual, Solution]]) -> None:
@@ -325,21 +338,20 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         return self.classes_[order[winners(reordered(values, order), k)]]
 
 
-def _as_c_svc(problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
+def _as_c_svc(problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
     """The nearest points of two hulls as the C-SVC solution that they are a multiple of.
 
-    Of all multiples that with the factor 2 / ||w||^2 has the least dual value, w between the points. Other
-    problems are returned as they are.
+    Of all multiples that with the factor 2 / ||w||^2 has the least dual value, w between the points.
     """
     square = problem.square(solution.u, solution.gradient)
-    if problem.name != "nearest_points":
-        return problem, solution
     if solution.status is Status.INFEASIBLE or not square > 0:
         return problem, replace(solution, gap=np.inf)  # no multiple of it says anything about the machine
     y = np.where(problem.group == 0, 1.0, -1.0)
     machine = dual.squared_c_svc(y, problem.ridge)
     u, g = 2.0 / square * y * solution.u, 2.0 / square * y * solution.gradient - y
     noise = 2.0 / square * solution.noise  # a gradient of the hulls is multiplied by the same factor
+    # The coefficients are rounded once more, each by half an ulp; |k(x, z)| is at most the lengths' product.
+    noise = noise + 2.0**-52 * lengths * float(np.abs(u) @ lengths)
     return machine, replace(
         solution,
         u=u,
