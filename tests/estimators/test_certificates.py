@@ -194,3 +194,21 @@ def test_float32_rows_get_the_decision_values_of_the_same_float64_rows():
         np.testing.assert_allclose(
             model.decision_function(X), model.decision_function(X.astype(np.float64)), atol=1e-5
         )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gap_of_a_hard_margin_allows_for_the_rounding_of_its_coefficients(seed):
+    rng = np.random.default_rng(seed)
+    X = np.round(2 * rng.normal(size=(400, 3))) / 2 * [1e5, 1.0, 1.0]
+    value = X @ [-4e-5, -2.4, 3.2]
+    X, y = X[np.abs(value) >= 1], np.sign(value[np.abs(value) >= 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SVC(C=np.inf, kernel="linear", tol=1e-8).fit(X, y)
+    u = np.zeros(len(y), np.longdouble)
+    u[model.support_] = model.dual_coef_[0]
+    w = X.astype(np.longdouble).T @ u
+    score = X.astype(np.longdouble) @ w
+    margin = 0.5 * (score[y > 0].min() - score[y < 0].max())
+    primal, dual_value = 0.5 * (w @ w) / margin**2, np.abs(u).sum() - 0.5 * (w @ w)
+    assert primal - dual_value <= model.dual_gap_[0]

@@ -24,6 +24,7 @@ from maxmargin.estimators._warm_start import Start, box
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.decisions import decision_values, voted_classes
 from maxmargin.estimators.model import KernelModel
+from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers.many import Subproblem, Subproblems
 from maxmargin.solvers.solution import Solution, Status
 
@@ -93,9 +94,14 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         double = subproblems.typical[0].problem.self_scaled
         solutions = self._solve(X, kernel, order, subproblems, limit, double=double)
         problems, scaled = {}, list(solutions)
+        lengths: Floats | None = None
         for k, solution in enumerate(solutions):
             if len(solution.u):  # else it was not begun: the pair keeps coefficients of zero
-                problems[k], scaled[k] = self._as_reported(subproblems[k].problem, solution)
+                sub = subproblems[k]
+                if sub.problem.two_hulls and lengths is None:
+                    lengths = _lengths(X, kernel, order)
+                own = None if lengths is None else lengths[sub.samples]
+                problems[k], scaled[k] = self._as_reported(sub.problem, solution, own)
         self._assemble(X, order, segments, pairs, problems, scaled)
         begun = [(pairs[k], subproblems[k], s) for k, s in enumerate(solutions) if len(s.u)]
         self._keep_starts(
@@ -105,10 +111,13 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self._check_solutions([(problem, scaled[k]) for k, problem in problems.items()])
         return self
 
-    def _as_reported(self, problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
+    def _as_reported(
+        self, problem: Dual, solution: Solution, lengths: Floats | None
+    ) -> tuple[Dual, Solution]:
         """The problem and solution that coefficients, intercept and gap are reported for.
 
-        A subclass overrides it if a pair is solved in other units.
+        A subclass overrides it if a pair is solved in other units. `lengths` are those of the samples in
+        feature space, if the problem is that of two hulls.
         """
         return problem, solution
 
@@ -250,6 +259,13 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         if self.break_ties and k > 2:
             return self.classes_[np.argmax(self.decision_function(X), axis=1)]
         return self.classes_[voted_classes(self._pair_values(X), k, self.get_model().vote_order)]
+
+
+def _lengths(X: Any, kernel: Kernel, order: Index) -> Floats:
+    """Lengths of the samples in feature space."""
+    from maxmargin.gram.gram import Gram  # compiled loops: not at import
+
+    return np.sqrt(np.abs(Gram(X, kernel, cache_bytes=0, dtype=np.float64, index=order).diag))
 
 
 def _start_name(pair: tuple[int, int], problem: Dual) -> str:

@@ -197,11 +197,16 @@ class SVC(BaseSVC):
             return dual.nearest_points(y, ridge)  # the same model, up to a factor
         return problem
 
-    def _as_reported(self, problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
-        return _as_c_svc(problem, solution) if problem.two_hulls else (problem, solution)
+    def _as_reported(
+        self, problem: Dual, solution: Solution, lengths: Floats | None
+    ) -> tuple[Dual, Solution]:
+        if not problem.two_hulls:
+            return problem, solution
+        assert lengths is not None
+        return _as_c_svc(problem, solution, lengths)
 
 
-def _as_c_svc(problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
+def _as_c_svc(problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
     """The nearest points of two hulls as the C-SVC solution that they are a multiple of.
 
     Of all multiples the one with the factor 2 / ||w||^2 has the least dual value, w between the points.
@@ -213,6 +218,8 @@ def _as_c_svc(problem: Dual, solution: Solution) -> tuple[Dual, Solution]:
     machine = dual.squared_c_svc(y, problem.ridge)
     u, g = 2.0 / square * y * solution.u, 2.0 / square * y * solution.gradient - y
     noise = 2.0 / square * solution.noise  # a gradient of the hulls is multiplied by the same factor
+    # The coefficients are rounded once more, each by half an ulp; |k(x, z)| is at most the lengths' product.
+    noise = noise + 2.0**-52 * lengths * float(np.abs(u) @ lengths)
     return machine, replace(
         solution,
         u=u,
