@@ -363,7 +363,7 @@ def test_every_node_with_a_parent_starts_from_its_solution(monkeypatch, estimato
     starts, solve = [], BaseSVM._solve
 
     def counted(self, *args, **options):
-        starts.append(all(machine.warm is not None for machine in args[4]))
+        starts.append(all(problem.warm is not None for problem in args[3]))
         return solve(self, *args, **options)
 
     def score(estimator, X, y=None):

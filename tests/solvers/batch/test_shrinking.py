@@ -122,8 +122,8 @@ def test_any_working_set_and_penalty_give_the_optimum(C, size, seen):
 @pytest.mark.parametrize("margin", [-10.0, -1.0, -0.3, 0.0, 1e6, np.inf])
 @pytest.mark.parametrize("fall", [0.0, 0.1, 1.0, 10.0])
 def test_absurd_margins_and_falls_cost_time_only(margin, fall, monkeypatch):
-    monkeypatch.setattr(shrinking, "_MARGIN", margin)
-    monkeypatch.setattr(shrinking, "_FALL", fall)
+    monkeypatch.setattr(costs, "SHRINK_MARGIN", margin)
+    monkeypatch.setattr(costs, "SHRINK_FALL", fall)
     X, problem = problem_of("c_svc")
     solution = Batch(32).solve(problem, qp.gram_of(X), stop=Stop(1e-6, max_time=20))
     assert solution.status == "solved"
@@ -237,9 +237,9 @@ def test_objective_and_support_of_every_record_are_those_of_its_u(kind, monkeypa
     Q = qp.dense_q(problem, qp.rbf(X))
     advance, states, checked = Batch.advance, [], []
 
-    def spy(self, state):
+    def spy(self, state, work):
         states[:] = [state]
-        return advance(self, state)
+        return advance(self, state, work)
 
     def check(record):
         if states:
