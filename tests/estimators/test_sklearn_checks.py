@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import sklearn
 import sklearn.svm
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from maxmargin import (
     SVC,
@@ -39,7 +41,12 @@ ESTIMATORS = [
 
 
 def failures_of_scikit_learns_own_class(estimator):
-    """What scikit-learn marks as expected to fail for the class of the same name."""
+    """Checks that scikit-learn expects to fail for the class of the same name."""
+    if isinstance(estimator, IncrementalSVC) and parse_version(sklearn.__version__) < parse_version("1.7"):
+        reason = (
+            "before scikit-learn 1.7 the check merges three classes into two differently for its two fits"
+        )
+        return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
     try:
         from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_XFAIL_CHECKS
     except ImportError:
