@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-
 needs_posix = pytest.mark.skipif(os.name == "nt", reason="needs bash and signals")
 
 
