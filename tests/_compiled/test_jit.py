@@ -124,7 +124,7 @@ def test_with_index_takes_integers_of_every_width(kind, index):
     # In a process of its own: a failed compilation would spoil the intrinsic for the others.
     script = (
         "import numba, numpy as np\n"
-        "from maxmargin import _jit\n"
+        "from maxmargin._compiled.intrinsics import index_in, with_index\n"
         "f = numba.njit(lambda v, i: index_in(with_index(v, i)))\n"
         f"assert f(np.{kind}(1.5), np.{index}(5)) == 5\n"
     )

@@ -15,7 +15,6 @@ import qp
 from maxmargin import dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import Batch, Stop, costs, interrupt
-from maxmargin.solvers.batch import shrinking
 from maxmargin.solvers.batch.shrinking import Shrunk
 
 N = 240
