@@ -86,6 +86,11 @@ class KernelPredictor(BaseEstimator):
         return self._model.n_support
 
     @property
+    def _gamma(self) -> float:
+        """The number used for gamma. scikit-learn's machines have it, and its tests and others read it."""
+        return self._model.kernel.gamma
+
+    @property
     def coef_(self) -> Any:
         """Weights of the features, for the linear kernel only."""
         if self.kernel != "linear":
