@@ -66,7 +66,7 @@ def shell(command, folder, **more):
         (("search", "iris.csv", "--epsilon", "0.1,1"), "no parameter epsilon"),
         (("convert", "iris.csv", "iris.onnx"), "not a model"),
         (("convert", "iris.csv", "iris.what"), "suffix"),
-        (("convert", "iris.csv", "iris.svm"), "numbers only"),
+        (("convert", "iris.csv", "iris.svm"), "only numbers"),
     ],
 )  # fmt: skip
 def test_bad_input_ends_with_code_2_and_one_line(run, arguments, message):

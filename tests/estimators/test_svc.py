@@ -424,7 +424,7 @@ def test_scikit_learns_callbacks_are_called_and_can_stop_the_fit():
             self.ends += context.task_name == "checkpoint"
             return self.ends >= self.stop_after
 
-    X, y = make_classification(3000, 20, flip_y=0.3, random_state=0)
+    X, y = make_classification(5000, 20, flip_y=0.3, random_state=0)  # too many for one compiled call
     counter = Counter(10**9)
     model = SVC(C=100.0).set_callbacks(counter).fit(X, y)
     assert counter.ends >= 2 and not counter.open and model.status_ == "solved"
@@ -435,7 +435,8 @@ def test_scikit_learns_callbacks_are_called_and_can_stop_the_fit():
     assert SVC().set_callbacks(callback.ProgressBar()).fit(*data("iris")).status_ == "solved"
 
 
-def test_a_solver_of_a_third_party_can_be_registered():
+def test_a_solver_of_a_third_party_can_be_registered(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     solvers.register("slow", lambda: solvers.SMO("first-order", prefetch=0))
     X, y = data("iris")
     np.testing.assert_array_equal(SVC(solver="slow").fit(X, y).predict(X), SVC().fit(X, y).predict(X))
@@ -654,6 +655,7 @@ def test_peak_memory_is_data_and_cache_and_a_little(rows, cache):
 from pathlib import Path
 import numpy as np
 from maxmargin import SVC
+from maxmargin.solvers import registry
 def peak():
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
 rng = np.random.default_rng(0)

@@ -29,7 +29,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from expected_failures import failures_of_scikit_learns_own_class
 from maxmargin import SVC, NuSVC, OneClassSVM, solvers
-from maxmargin.solvers import MDM, NPA, Gilbert
+from maxmargin.solvers import MDM, NPA, Gilbert, registry
 
 QUICK = ["mdm", "mdm-accelerated", "npa"]
 # Gilbert's algorithm is slow by nature: it gets a few rows and small penalties only.
@@ -230,7 +230,8 @@ def test_solver_objects_train_the_same_machine(solver):
     np.testing.assert_array_equal(again.dual_coef_, machine(solver).fit(X, y).dual_coef_)
 
 
-def test_a_registered_geometric_solver_is_found_by_its_name():
+def test_a_registered_geometric_solver_is_found_by_its_name(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     solvers.register("mdm-second-order", lambda: MDM(selection="second-order"))
     X, y = data("iris")
     assert_same_machine(machine("mdm-second-order").fit(X, y), machine().fit(X, y), X)

@@ -38,9 +38,9 @@ def runs():
     def in_slices(solver):
         advance = solver.advance
 
-        def short(state):
+        def short(state, work):
             state.left = min(state.left, 5)
-            advance(state)
+            advance(state, work)
 
         solver.advance = short
         return solver.solve(problem, gram, stop=Stop(1e-2))

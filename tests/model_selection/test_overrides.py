@@ -1,5 +1,7 @@
 """Subclasses: which methods they override, and how a search trains them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import TransformerMixin
@@ -77,8 +79,8 @@ class Wider(SVC):
 
     def _kernel_for(self, X, kept):
         kernel = super()._kernel_for(X, kept)
-        self._gamma = 0.5 * kernel.gamma
-        return type(kernel)(kernel.name, gamma=self._gamma, degree=kernel.degree, coef0=kernel.coef0)
+        self._kernel = replace(kernel, gamma=0.5 * kernel.gamma)
+        return self._kernel
 
 
 class Mixin:
@@ -155,7 +157,7 @@ def test_an_innocent_subclass_keeps_its_warm_starts(monkeypatch, estimator, grid
     starts, fit = [], BaseSVC.fit
 
     def counted(self, *args, **options):
-        starts.append(self.warm_start and getattr(self, "_solved", None) is not None)
+        starts.append(self.warm_start and getattr(self, "_solutions", None) is not None)
         return fit(self, *args, **options)
 
     monkeypatch.setattr(BaseSVC, "fit", counted)

@@ -407,7 +407,7 @@ def test_paper_criterion_is_refused_by_a_solver_without_a_rule_of_its_own():
 
 def test_paper_rule_of_a_solver_is_compared_with_the_tolerance():
     class WithRule(PairSteps):
-        def paper_rule(self, state):
+        def paper_rule(self, state, work):
             return 1.0 / (1 + state.n_iter)
 
     X, problem = classification(50)

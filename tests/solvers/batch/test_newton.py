@@ -229,7 +229,7 @@ def test_a_direction_that_is_uphill_or_not_a_number_is_not_taken(monkeypatch, st
 @pytest.mark.parametrize("ridge", [0.0, 1e-12, 1e-2, 10.0])
 @pytest.mark.usefixtures("eager")
 def test_the_ridge_changes_the_way_but_not_the_end(ridge, steps, monkeypatch):
-    monkeypatch.setattr("maxmargin.solvers.batch.NewtonFinish", lambda: NewtonFinish(ridge))
+    monkeypatch.setattr("maxmargin.solvers.batch.batch.NewtonFinish", lambda: NewtonFinish(ridge))
     X, problem = case("c_svc", 100.0)
     _, best = qp.reference(problem, qp.rbf(X))
     solution = Batch(24, "newton").solve(problem, qp.gram_of(X), stop=Stop(1e-7))

@@ -420,7 +420,7 @@ def test_ctrl_c_leaves_a_feasible_best_so_far(make):
     problem = dual.nearest_points(y, ridge=0.1)
     slices = []
 
-    def press(state):
+    def press(state, work):
         slices.append(state.u.copy())
         if len(slices) == 3:
             os.kill(os.getpid(), signal.SIGINT)

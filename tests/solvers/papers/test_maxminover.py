@@ -39,10 +39,10 @@ def in_short_slices(solver, steps, look):
     """The same solver with a checkpoint after every few iterations."""
     advance = solver.advance
 
-    def short(state):
+    def short(state, work):
         state.left = min(state.left, steps)
-        advance(state)
-        look(state)
+        advance(state, work)
+        look(state, work)
 
     solver.advance = short
     return solver

@@ -130,7 +130,7 @@ def reference_step(problem, Q, u, second_order):
 def points_of(solver, steps, problem, gram, warm, iterations):
     """Where a solver stands after every few iterations."""
     points = []
-    in_short_slices(solver, steps, lambda state: points.append((state.u.copy(), state.g.copy())))
+    in_short_slices(solver, steps, lambda state, work: points.append((state.u.copy(), state.g.copy())))
     solver.solve(problem, gram, warm=warm, stop=Stop(1e-10, max_iter=iterations))
     return points
 
@@ -698,7 +698,9 @@ def test_gradient_is_right_whatever_the_cache_holds(make, kind, rows):
         Q, errors = qp.dense_q(problem, qp.rbf(X)), []
         warm = spread(problem, np.random.default_rng(seed))
         solver = in_short_slices(
-            make(), 3, lambda state, Q=Q, errors=errors: errors.append(np.abs(state.g - Q @ state.u).max())
+            make(),
+            3,
+            lambda state, work, Q=Q, errors=errors: errors.append(np.abs(state.g - Q @ state.u).max()),
         )
         solver.solve(problem, small_cache(X, rows, 2000), warm=warm, stop=Stop(1e-10, max_iter=12))
         assert len(errors) >= 4 and max(errors) <= 1e-13
