@@ -436,6 +436,8 @@ def test_scikit_learns_callbacks_are_called_and_can_stop_the_fit():
 
 
 def test_a_solver_of_a_third_party_can_be_registered(monkeypatch):
+    from maxmargin.solvers import registry
+
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     solvers.register("slow", lambda: solvers.SMO("first-order", prefetch=0))
     X, y = data("iris")

@@ -6,10 +6,10 @@ updates the gradient and finds the next i; the index of a maximum rides in the l
 which makes an argmax a plain reduction.
 
 Engines differ in where the row of a variable is: in the block of a working set
-(`maxmargin.solvers.batch.block.BlockRows`), in parts that class pairs share
-(`maxmargin.solvers.batch.shared_rows.PoolRows`), or gathered from a matrix
+(`maxmargin.solvers.batch.block.BlockRows`), or gathered from a matrix
 (`maxmargin.solvers.c_path.steps.MatrixRows`). Three small functions, `has`, `fetch` and `begin`, hide that:
-each kind of rows brings its own, inlined into the loop.
+each kind of rows brings its own, inlined into the loop. Rows that class pairs share have a loop of their own
+(`maxmargin.solvers.batch.whole_steps`, which says why).
 
 Places are cut into ranges of at most ``2**INDEX_BITS``, each within a group; some have no variable.
 """
@@ -84,7 +84,7 @@ def pair_steps(rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau
 
     Parameters
     ----------
-    rows : BlockRows, PoolRows or MatrixRows
+    rows : BlockRows or MatrixRows
         Where the rows of Q are.
     places : Places
         The variables at their places.

@@ -741,7 +741,7 @@ def test_every_checkpoint_is_feasible_and_none_increases_the_objective(make, kin
         Q = qp.dense_q(problem, KERNELS[kernel](X))
         records, errors = [], []
 
-        def look(state, problem=problem, Q=Q, errors=errors):
+        def look(state, work, problem=problem, Q=Q, errors=errors):
             qp.assert_feasible(problem, state.u, slack=1e-13)
             errors.append(np.abs(state.g - Q @ state.u).max())
 

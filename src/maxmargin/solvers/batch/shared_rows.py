@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from maxmargin._compiled.intrinsics import acquire, raised, release, take
@@ -16,22 +15,6 @@ from maxmargin._types import Index, Rows
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 from maxmargin.kernels.panels import Lines, Panels, padded
 from maxmargin.solvers import costs
-from maxmargin.solvers.pairs import LONGEST, Places, begin, fetch, has, is_kind
-
-
-class PoolRows(NamedTuple):
-    """The rows of one problem in the pool that problems share, for the pair loop."""
-
-    flat: NDArray[Any]
-    shared: SharedRows
-    #: Segments of the problem, in their order; the sample of each place.
-    touched: Index
-    samples: Index
-    #: Segment of each range of places, and where in the segment it begins.
-    segment: Index
-    within: Index
-    #: Places whose rows are known to be in the pool.
-    there: NDArray[np.bool_]
 
 
 class SharedRows(NamedTuple):
@@ -145,61 +128,3 @@ def support_of(u):
             found[k] = t
             k += 1
     return found
-
-
-@compiled()
-def pool_places(shared, touched, samples, ridge, buffers):
-    """The rows and places of a problem: its segments one after the other, each up to the next full panel."""
-    n_places = n_ranges = 0
-    for s in touched:
-        length = shared.starts[s + 1] - shared.starts[s]
-        n_places += length
-        n_ranges += (length + LONGEST - 1) // LONGEST
-    variable, at_place = np.full(n_places, -1), np.zeros(n_places, np.int64)
-    ranges, segment = np.zeros(n_ranges + 1, np.int64), np.empty(n_ranges, np.int64)
-    within = np.empty(n_ranges, np.int64)
-    up, down, diag = buffers[0, :n_places], buffers[1, :n_places], buffers[2, :n_places]
-    diag[:] = 1.0
-    place = t = r = 0
-    for s in touched:
-        length = shared.starts[s + 1] - shared.starts[s]
-        for k in range(shared.bounds[s + 1] - shared.bounds[s]):
-            variable[place + k], at_place[place + k] = t, samples[t]
-            diag[place + k] += shared.pool.dtype.type(ridge[t])
-            t += 1
-        for c in range(0, length, LONGEST):
-            segment[r], within[r] = s, c
-            r += 1
-            ranges[r] = place + min(length, c + LONGEST)
-        place += length
-    groups = np.array([0, n_ranges])
-    there = np.zeros(n_places, np.bool_)
-    rows = PoolRows(shared.pool, shared, touched, at_place, segment, within, there)
-    return rows, Places(variable, ranges, groups, diag, up, down)
-
-
-@overload(has, inline="always")
-def _has(rows, i):
-    if is_kind(rows, PoolRows):
-        return lambda rows, i: rows.there[i]
-    return None
-
-
-@overload(fetch, inline="always")
-def _fetch(rows, i, flag):
-    if not is_kind(rows, PoolRows):
-        return None
-
-    def implementation(rows, i, flag):
-        computed = need(rows.shared, rows.samples[i], rows.touched, flag)
-        rows.there[i] = computed >= 0
-        return computed
-
-    return implementation
-
-
-@overload(begin, inline="always")
-def _begin(rows, i, r, start):
-    if is_kind(rows, PoolRows):
-        return lambda rows, i, r, start: rows.shared.where[rows.samples[i], rows.segment[r]] + rows.within[r]
-    return None

@@ -217,11 +217,11 @@ class WholeProblems:
                 return
 
     def _buffers(self, m: int, parts: int) -> NDArray[Any]:
-        """Four vectors for one call at a time in each thread."""
+        """Three vectors for one call at a time in each thread."""
         size = m + parts * width_of(self.gram.dtype)
         kept = getattr(self._own, "buffers", None)
         if kept is None or kept.shape[1] < size:
-            kept = self._own.buffers = aligned((4, 2 * size), self.gram.dtype)
+            kept = self._own.buffers = aligned((3, 2 * size), self.gram.dtype)
         return kept
 
 
