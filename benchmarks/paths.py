@@ -52,7 +52,7 @@ def counted() -> Iterator[dict[str, int]]:
     solve = BaseSVM._solve
 
     def counting(self: Any, *args: Any, **options: Any) -> Any:
-        machines = args[4]
+        machines = args[3]
         solutions = solve(self, *args, **options)
         total["steps"] += sum(solution.n_iter for solution in solutions)
         total["fits"] += 1
