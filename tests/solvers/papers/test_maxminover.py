@@ -164,8 +164,8 @@ def test_gap_is_a_true_bound_at_every_checkpoint(kind, ridge):
         optimal = problem.n_groups**2 / (4 * best)
         looked, solver = [], MaxMinOver()
 
-        def look(state, solver=solver, problem=problem, Q=Q, best=best, optimal=optimal, looked=looked):
-            measure = solver.paper_rule(state)
+        def look(state, work, solver=solver, problem=problem, Q=Q, best=best, optimal=optimal, looked=looked):
+            measure = solver.paper_rule(state, work)
             f = 0.5 * state.u @ Q @ state.u
             if not np.isfinite(measure):  # rho is not positive: nothing is known
                 return
@@ -237,7 +237,7 @@ def test_gap_stays_below_a_multiple_of_one_over_the_root_of_the_steps(kind):
 
     def look(state, work):
         steps.append(state.n_iter)
-        gaps.append(solver.paper_rule(state))
+        gaps.append(solver.paper_rule(state, work))
 
     solver = in_short_slices(MaxMinOver(), 50, look)
     solver.solve(problem, gram_of(X), stop=Stop(1e-12, max_iter=20_000))
