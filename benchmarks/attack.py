@@ -34,13 +34,13 @@ from typing import Any
 # The code beside this file is attacked, whatever else is installed; other processes inherit the path.
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "src")]
 from attacks.outcome import Outcome  # noqa: E402
-from attacks.workers import HANG, PARTS, Worker, describe, run_case  # noqa: E402
+from attacks.workers import ATTEMPTS, HANG, PARTS, Worker, describe, run_case  # noqa: E402
 from report import write  # noqa: E402
 
 SHARES = {
     "certificates": 0.45, "searches": 0.18, "limits": 0.13, "unique": 0.08, "optimum": 0.06, "files": 0.10,
 }  # fmt: skip
-# Cases of the quick form: the same ones on every machine.
+# Cases of the quick form: the same ones on every computer.
 QUICK = {"certificates": 150, "searches": 20, "limits": 12, "unique": 80, "optimum": 60, "files": 40}
 
 
@@ -172,7 +172,7 @@ def main() -> int:
         notes,
         {"rows": rows, "failures": tally.failures},
         threads=args.jobs,
-        repetitions="once; limits again up to 3 times",
+        repetitions=f"once; limits the shortest of up to {ATTEMPTS}",
     )
     print(f"{len(tally.failures)} failures in {rows[-1]['cases']} cases")
     return int(bool(tally.failures))

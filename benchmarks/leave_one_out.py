@@ -42,9 +42,9 @@ from report import write
 SETS = {"german": "raetsch_german", "splice": "raetsch_splice"}
 THREADS = 2
 RIVALS = {
-    "svc": "n trainings of SVC, the same machine",
-    "libsvm_same": "of LIBSVM, the same machine",
-    "libsvm_hinge": "of LIBSVM, hinge (another machine)",
+    "svc": "n trainings of SVC, the same model",
+    "libsvm_same": "of LIBSVM, the same model",
+    "libsvm_hinge": "of LIBSVM, hinge (another model)",
 }
 
 
@@ -87,7 +87,7 @@ def trainings(X: Any, y: Any, gamma: float) -> dict[str, Callable[[Any, int], fl
 
 def positions(model: IncrementalSVC) -> list[float]:
     """Milliseconds to take the first, the middle and the last member out of the factor."""
-    active = model._machine.active
+    active = model._svm.active
     out = []
     for p in (0, active.size // 2, active.size - 1):
         best = np.inf
@@ -141,7 +141,7 @@ def shown(row: dict[str, Any]) -> dict[str, Any]:
     for way, title in RIVALS.items():
         out[f"{title}: s"] = f"{tilde}{row[way]:.3g} ({row[way] / row['seconds']:.0f} x)"
     out["largest difference"] = f"{row['difference']:.1e}"
-    out["from LIBSVM's, same machine"] = f"{row['difference_libsvm']:.1e}"
+    out["from LIBSVM's, same model"] = f"{row['difference_libsvm']:.1e}"
     out["unlearn first / middle / last: ms"] = (
         f"{row['first_ms']:.2f} / {row['middle_ms']:.2f} / {row['last_ms']:.3f}"
     )

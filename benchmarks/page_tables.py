@@ -158,8 +158,8 @@ def leave_one_out() -> str:
                 "seconds, fit included": g(r["seconds"]),
                 "trainings run": f"{r['trainings']:,}",
                 "n trainings of our SVC": times("svc"),
-                "of LIBSVM, the same machine": times("libsvm_same"),
-                "of LIBSVM's hinge machine": times("libsvm_hinge"),
+                "of LIBSVM, the same model": times("libsvm_same"),
+                "of LIBSVM's hinge model": times("libsvm_hinge"),
             }
         )
     return markdown(lines)
@@ -182,7 +182,7 @@ def precision() -> str:
     lines = []
     for problem, title in _PROBLEMS.items():
         for machine in MACHINES:
-            line = {"problem": title if machine == MACHINES[0] else "", "machine": machine}
+            line = {"problem": title if machine == MACHINES[0] else "", "library": machine}
             for target in (1e-3, 1e-6, 1e-8):
                 line[f"{target:.0e}".replace("e-0", "e-")] = g(took.get((problem, machine, target)))
             own = took.get((problem, "maxmargin", 1e-6))
@@ -272,18 +272,34 @@ def rosen_costs() -> str:
 
 
 def paths() -> str:
-    """One line per machine and parameter; sets side by side."""
+    """One line per estimator and parameter; sets side by side."""
     by: dict[tuple[str, str], Rows] = {}
     for row in rows_of("paths"):
         by.setdefault((row["machine"], row["parameter"]), []).append(row)
     lines = []
     for (machine, parameter), rows in by.items():
         named = machine.replace(", ", "`, ") if ", " in machine else f"{machine}`"
-        line = {"machine": f"`{named}", "parameter": parameter, "sets": " / ".join(r["set"] for r in rows)}
+        line = {"estimator": f"`{named}", "parameter": parameter, "sets": " / ".join(r["set"] for r in rows)}
         ways = ("up", "down", "auto")
         lines.append(
             line | {way: " / ".join(f"{r[way]:.2f}" if r[way] != "" else "-" for r in rows) for way in ways}
         )
+    return markdown(lines)
+
+
+def first_fit() -> str:
+    """One line per call: the first and the second of a process, without and with compiled code."""
+    by: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows_of("first_fit"):
+        by.setdefault(row["call"], {})[row["installation"]] = row
+    lines = []
+    for call, rows in by.items():
+        if "pure Python" not in rows:
+            continue
+        line = {"call": call}
+        for name, row in rows.items():
+            line |= {f"first, {name}": g(row["first"], 2), f"second, {name}": g(row.get("second"), 2)}
+        lines.append(line)
     return markdown(lines)
 
 
@@ -294,6 +310,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "liquidsvm": liquidsvm,
     "leave_one_out": leave_one_out,
     "paths": paths,
+    "first_fit": first_fit,
     "precision": precision,
     "precision_short": precision_short,
     "finishes": finishes,

@@ -54,7 +54,7 @@ def counted() -> Iterator[dict[str, int]]:
     def counting(self: Any, *args: Any, **options: Any) -> Any:
         machines = args[3]
         solutions = solve(self, *args, **options)
-        total["steps"] += sum(solution.n_iter for solution in solutions)
+        total["steps"] += sum(solution.n_iter for solution in solutions.values())
         total["fits"] += 1
         total["warm"] += any(machine.warm is not None for machine in machines)
         return solutions
@@ -67,12 +67,12 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def mean_value(estimator: Any, X: Any, y: Any = None) -> float:
-    """A score that any machine has: it does not matter here."""
+    """A score that any estimator has: it does not matter here."""
     return float(np.mean(estimator.predict(X)))
 
 
 def steps(estimator: Any, grid: dict[str, list[float]], X: Any, y: Any, path: Any, cv: Any) -> dict[str, int]:
-    """What a search takes."""
+    """The steps that a search takes."""
     with counted() as total, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         SVMSearchCV(
@@ -97,7 +97,7 @@ def widths(X: Any, count: int, spread: float) -> list[float]:
 
 
 def searches(quick: bool) -> Iterator[tuple[str, Any, str, list[float], str, Any, Any]]:
-    """Machine, estimator, parameter, its values, data set, rows and labels."""
+    """Name, estimator, parameter, its values, data set, rows and labels."""
     count, n = (4, 150) if quick else (10, 1000)
     if quick:
         two = {"synthetic": synthetic(n, 8, seed=1)[:2]}

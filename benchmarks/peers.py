@@ -65,7 +65,7 @@ QUICK: dict[str, tuple[str, int | None, float, float]] = {
     "diabetes": PROBLEMS["diabetes"],
 }
 MACHINES = ("scikit-learn", "intelex", "maxmargin")
-# Fits of every machine on a problem, where it is not 3.
+# Fits of every library on a problem, where it is not 3.
 REPEATS = {
     "a9a C=1": 1, "a9a C=100": 1, "cod-rna": 1, "california-like": 1, "w8a": 2, "covtype": 2, "mnist": 2,
     "satimage": 5, "digits": 15, "breast_cancer": 50, "diabetes": 50,
@@ -84,7 +84,7 @@ def machine(name: str, threads: int, regression: bool = False) -> Any:
 
 
 def memory(reset: bool = False) -> float:
-    """Largest resident memory in MB so far, where the system tells; `reset` starts anew."""
+    """Largest resident memory in MB so far, where the system states it; `reset` starts anew."""
     status, switch = Path("/proc/self/status"), Path("/proc/self/clear_refs")
     if not status.exists():
         return 0.0
@@ -97,7 +97,7 @@ def memory(reset: bool = False) -> float:
 
 
 def child(args: argparse.Namespace) -> None:
-    """Time one machine on one problem; writes arrays and times for the parent to judge."""
+    """Time one library on one problem; writes arrays and times for the parent to judge."""
     problem, rows, C, gamma = {**PROBLEMS, **QUICK}[args.problem]
     data = load(problem, rows)
     if args.dense:
@@ -213,7 +213,7 @@ def limit(data: Any, gamma: float, support: Any, threads: int, repeat: int, how:
 
 
 def measured(name: str, who: str, threads: int, repeat: int, sparse: bool = False) -> dict[str, Any] | None:
-    """What a process of its own measures; dense data where sparse ones make it fail."""
+    """The measurements of a process of its own; dense data where sparse ones make it fail."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "result.npz")
@@ -232,7 +232,7 @@ def measured(name: str, who: str, threads: int, repeat: int, sparse: bool = Fals
 
 
 def run(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """All machines on one problem."""
+    """All libraries on one problem."""
     source, rows, C, gamma = {**PROBLEMS, **QUICK}[name]
     data = load(source, rows)
     repeat = args.repeat or REPEATS.get(name, 3)
@@ -446,7 +446,7 @@ def main() -> None:
         draw(rows, Path(args.draw))
     table, notes = summary(rows)
     threads = f"{args.threads} (LIBSVM uses 1); ours also with 1" if args.threads > 1 else 1
-    how = "the quickest of as many fits as the column says, the same for all machines of a problem"
+    how = "the quickest of as many fits as the column says, the same for all libraries on a problem"
     write(name, "Peers", table, notes, rows, threads=threads, repetitions=how, keep=bool(args.only))
 
 

@@ -89,7 +89,7 @@ def relative_gap(X: Any, y: Any, C: float, gamma: float, model: Any) -> float:
 
 
 def child(args: argparse.Namespace) -> None:
-    """All targets of one machine on one problem; what is known so far is written after every fit."""
+    """All targets of one library on one problem; what is known so far is written after every fit."""
     X, y, C, gamma = data_of(args.problem)
     if args.machine == "intelex" and hasattr(X, "toarray"):
         X = X.toarray()
@@ -132,7 +132,7 @@ def child(args: argparse.Namespace) -> None:
 
 
 def run(problem: str, who: str, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """One machine on one problem, in a process of its own."""
+    """One library on one problem, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
         command = [sys.executable, __file__, "--child", str(out), "--problem", problem, "--machine", who]

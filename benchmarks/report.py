@@ -71,7 +71,7 @@ def write(
 
 
 def run(threads: int | str, repetitions: int | str) -> dict[str, Any]:
-    """The run that is under way: command, commit, date, versions, machine, threads and repetitions."""
+    """The run that is under way: command, commit, date, versions, computer, threads and repetitions."""
     import maxmargin  # not above: programs that time other libraries do not import it
 
     # The version of the tree that is imported; the metadata may be those of another one.

@@ -3,6 +3,7 @@
     python benchmarks/steps.py                       # this tree
     python benchmarks/steps.py --against HEAD~3      # and another commit, in turns
     python benchmarks/steps.py --against HEAD~3 --limit 1.25   # exit code 1 if this tree is slower than that
+    python benchmarks/steps.py --levels              # code of wheels, by CPU level, and code compiled here
     python benchmarks/steps.py --quick
 
 Only public names are used, so that commits with another internal structure can be compared. The time of a
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -71,18 +73,36 @@ def measure(repeat: int) -> dict[str, float]:
     return found
 
 
-def run(tree: Path, repeat: int) -> dict[str, float]:
-    """The figures of a tree, from a process of its own."""
+def run(tree: Path, code: str, repeat: int) -> dict[str, float]:
+    """The figures of a tree with compiled code from a folder ("0": compiled here), from another process."""
     paths = [str(tree / "src"), str(ROOT / "benchmarks")]
-    code = f"import sys; sys.path[:0] = {paths!r}; import json, steps; "
-    code += f"print(json.dumps(steps.measure({repeat})))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    script = f"import sys; sys.path[:0] = {paths!r}; import json, steps; "
+    script += f"print(json.dumps(steps.measure({repeat})))"
+    environment = {**os.environ, "MAXMARGIN_CODE": code}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+    )
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def write_levels(folder: Path) -> dict[str, str]:
+    """Compile for each CPU level that can run here; the folders by level."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from maxmargin._compiled.cpu import suitable_levels
+    from maxmargin._compiled.ready_code import file_name
+    from maxmargin._warmup.compile import write_level
+
+    found = {}
+    for level in suitable_levels():
+        found[level.name] = str(folder / level.name)
+        write_level(level, folder / level.name / file_name(level))
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--against", help="another commit, measured in turns with this tree")
+    parser.add_argument("--levels", action="store_true", help="compare code for CPU levels with native code")
     parser.add_argument("--repeat", type=int, default=5, help="number of repetitions in a process")
     parser.add_argument("--turns", type=int, default=3, help="number of processes for each tree")
     parser.add_argument(
@@ -96,25 +116,30 @@ def main() -> None:
 
     repeat, turns = (1, 1) if args.quick else (args.repeat, args.turns)
     with tempfile.TemporaryDirectory() as folder:
-        trees = {"this tree": ROOT}
+        trees = {"this tree": (ROOT, "0")}  # compiled here
         if args.against:
-            trees[args.against] = Path(folder) / "tree"
+            trees[args.against] = (Path(folder) / "tree", "0")
             git = ["git", "-C", str(ROOT), "worktree"]
-            subprocess.run([*git, "add", "--detach", str(trees[args.against]), args.against], check=True)
+            subprocess.run([*git, "add", "--detach", str(trees[args.against][0]), args.against], check=True)
+        if args.levels:
+            trees |= {name: (ROOT, code) for name, code in write_levels(Path(folder)).items()}
         try:
             best: dict[str, dict[str, float]] = {name: {} for name in trees}
             for _ in range(turns):
-                for name, tree in trees.items():
-                    for key, value in run(tree, repeat).items():
+                for name, (tree, code) in trees.items():
+                    for key, value in run(tree, code, repeat).items():
                         best[name][key] = min(value, best[name].get(key, float("inf")))
         finally:
             if args.against:
-                subprocess.run([*git, "remove", "--force", str(trees[args.against])], check=True)
+                subprocess.run([*git, "remove", "--force", str(trees[args.against][0])], check=True)
     rows = []
     for key in best["this tree"]:
         row: dict[str, Any] = {"what": key} | {name: f"{values[key]:.3g}" for name, values in best.items()}
         if args.against:
             row["ratio"] = f"{best['this tree'][key] / best[args.against][key]:.3f}"
+        for name in trees if args.levels else ():
+            if name not in ("this tree", args.against):
+                row[f"{name} / native"] = f"{best[name][key] / best['this tree'][key]:.3f}"
         rows.append(row)
     write(args.out, "Pair steps and kernel values", rows, raw=best, threads=1, repetitions=repeat * turns)
     slower = [row["what"] for row in rows if args.limit and float(row.get("ratio", 0)) > args.limit]

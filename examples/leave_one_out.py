@@ -1,7 +1,7 @@
 """Leave-one-out without training n times, and rows that come and go.
 
-`IncrementalSVC` knows what each row would be given by the machine that is trained on all others. It also
-learns and forgets single rows: afterwards it is the machine that a training from scratch would give.
+`IncrementalSVC` computes the value that each row would get from the model trained on all others. It also
+learns and forgets single rows: afterwards it is the model that a training from scratch would give.
 """
 
 import numpy as np

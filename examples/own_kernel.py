@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def intersection(A: Floats, B: Floats) -> Floats:
-    """What two histograms have in common."""
+    """The common part of two histograms."""
     return np.stack([np.minimum(row, B).sum(axis=1) for row in A])
 
 

@@ -1,7 +1,7 @@
-"""Boundaries, margins and support vectors of four machines.
+"""Boundaries, margins and support vectors of four models.
 
 Two classes behind a scaler, three classes, an outlier detector, and a regression with its tube. (The display
-knows scikit-learn's own machines too.)
+takes scikit-learn's own estimators too.)
 """
 
 import argparse

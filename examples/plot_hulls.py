@@ -1,8 +1,8 @@
 """The nearest points of two thin hulls, and the zigzag on which MDM finds them.
 
-A linear machine with a hard margin stands half-way between the nearest points of the hulls of its classes.
-MDM moves weight between two samples at a time and zigzags; accelerated MDM steps along the cycles of the
-zigzag.
+The boundary of a linear SVM with a hard margin lies half-way between the nearest points of the hulls of its
+classes. MDM moves weight between two samples at a time and zigzags; accelerated MDM steps along the cycles
+of the zigzag.
 """
 
 import argparse

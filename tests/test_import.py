@@ -53,7 +53,7 @@ def test_import_starts_no_threads_and_changes_no_limit_of_blas():
 def test_the_public_names_are_there_and_carry_a_version():
     names = run("import maxmargin as m; print(m.__version__, *[getattr(m, n).__name__ for n in m.__all__])")
     version, *names = names.split()
-    assert version.count(".") == 2 and {"SVC", "NuSVC", "OneClassSVM"} <= set(names)
+    assert version[0].isdigit() and {"SVC", "NuSVC", "OneClassSVM"} <= set(names)
 
 
 def test_import_takes_at_most_300_ms_more_than_that_of_sklearn_svm():
@@ -80,7 +80,8 @@ FIRST_FIT = """
 @pytest.mark.timeout(200)
 def test_first_fit_compiles_in_20_s_without_a_cache_and_adds_at_most_1_s_with_one(tmp_path):
     def first_and_second(cache):
-        return [float(s) for s in run(FIRST_FIT, NUMBA_CACHE_DIR=str(tmp_path / cache)).split()]
+        environment = {"NUMBA_CACHE_DIR": str(tmp_path / cache), "MAXMARGIN_CODE": "0"}
+        return [float(s) for s in run(FIRST_FIT, **environment).split()]
 
     first, _ = first_and_second("one")
     assert any(tmp_path.rglob("*.nbc")), "nothing was cached"
@@ -104,5 +105,6 @@ def test_a_place_without_any_writable_cache_directory_still_fits():
         caching._CacheLocator.ensure_cache_path = refuse
         from maxmargin import SVC
         assert SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[2.5]]) == [1]
-        """
+        """,
+        MAXMARGIN_CODE="0",
     )

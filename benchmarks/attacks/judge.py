@@ -51,7 +51,7 @@ def kernel_of(model: Any, X: Floats, matrix: Floats | None, weight: Floats, spar
         spread = float(used.astype(LD).var()) * X.shape[1]
         want = 1.0 / X.shape[1] if gamma == "auto" else 1.0 / spread if spread else 1.0
         # The last bits of a variance depend on the order of its sum: the model's own number, if it is right.
-        # scikit-learn's machines have a private attribute for it.
+        # scikit-learn's estimators have a private attribute for it.
         own = float(model.get_model().kernel.gamma if hasattr(model, "get_model") else model._gamma)
         # scikit-learn's variance of sparse data is a difference of means, which may cancel.
         lost = 16 * EPS64 * float(np.mean(used**2)) * X.shape[1] / (spread or 1.0) if sparse else 0.0
@@ -67,7 +67,7 @@ def dense_rows(X: Any) -> Floats:
 
 
 def judge(model: Any, X: Any, y: Any, weight: Any = None, *, matrix: Floats | None = None) -> list[Verdict]:
-    """All machines of a fitted model. `matrix`: the kernel matrix, if precomputed or callable."""
+    """Judge each problem of a fitted model. `matrix`: the kernel matrix, if precomputed or callable."""
     rows = dense_rows(X) if matrix is None else np.zeros((len(matrix), 1))
     n = len(rows)
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)

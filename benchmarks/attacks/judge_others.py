@@ -1,4 +1,4 @@
-"""The true gap of the machines for one class, and of those for all classes at once."""
+"""The true gap of the estimators for one class, and of those for all classes at once."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def all_distances(
         g, near = h[r][own], 1e-12 * mu[own]
         gap += quad[r] - fill(g, mu[own])
         ends.append(ends_of(g, v[own] < mu[own] - near, v[own] > near))
-    # Hulls that meet have the value 0: what is rounding can be told by the kernel values only.
+    # Hulls that meet have the value 0: only the kernel values show what is rounding.
     rounding = rescaling(part, rows, u)
     error = 4 * float(quad_error) + 1e-12 * (abs(float(value)) + float(gap)) + k * rounding[0]
     slack = scale * (2 * max(errors) + 1e-12 * worst + 1e-13 + k * rounding[1])

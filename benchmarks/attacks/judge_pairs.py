@@ -105,8 +105,8 @@ def svc(
     verdict = finish(name, e.quad / 2 + loss, dual, violation_of([ends]), e, size, faults, extra)
     verdict.loose = interval([ends])
     if getattr(model, "status_", "") == "solved":
-        settled = not squared and at_bounds(u, C)
-        intercept(verdict, kernel, rows, u, -(b + e.reference), ends, model.tol, settled)
+        bounded = not squared and at_bounds(u, C)
+        intercept(verdict, kernel, rows, u, -(b + e.reference), ends, model.tol, bounded)
     return verdict
 
 

@@ -57,7 +57,7 @@ def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repair
     rest = target - e.h
     dual = np.sum(target * b) - eps * np.abs(b).sum() - e.quad / 2
     if hard:
-        # The documented gap: that of the machine whose tube holds the largest residual.
+        # The documented gap: that of the problem whose tube holds the largest residual.
         wide = max(eps, (rest.max() - rest.min()) / 2)
         primal, dual = e.quad / 2, np.sum(target * b) - wide * np.abs(b).sum() - e.quad / 2
         size = 3 * np.abs(b).sum()
@@ -81,8 +81,8 @@ def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repair
     verdict.loose = interval([(least, most)])
     if getattr(model, "status_", "") == "solved":
         offset = -(float(model.intercept_[0]) + e.reference)
-        settled = not (hard or squared) and at_bounds(beta, C.astype(np.float64))
-        intercept(verdict, part, rows, beta, offset, (least, most), model.tol, settled)
+        bounded = not (hard or squared) and at_bounds(beta, C.astype(np.float64))
+        intercept(verdict, part, rows, beta, offset, (least, most), model.tol, bounded)
     return verdict
 
 

@@ -1,4 +1,4 @@
-"""What a case came to, and how code is run such that warnings and exceptions are recorded."""
+"""The result of a case, and how code is run such that warnings and exceptions are recorded."""
 
 from __future__ import annotations
 

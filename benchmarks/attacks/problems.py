@@ -93,12 +93,9 @@ def spoil(rng: Rng, X: NDArray[np.float64], difficulty: str) -> NDArray[np.float
     elif difficulty == "mixed scales":
         X *= 10.0 ** rng.uniform(-6, 6, size=d)
     elif difficulty == "wide column":
-        wide = (
-            rng.integers(0, 500_000, n),
-            1.6e9 + 60.0 * np.arange(n),
-            1e5 * X[:, 0],
-            10.0 ** (2 * X[:, 0]),
-        )
+        with np.errstate(over="ignore"):  # of rows that are large already
+            powers = 10.0 ** (2 * X[:, 0])
+        wide = (rng.integers(0, 500_000, n), 1.6e9 + 60.0 * np.arange(n), 1e5 * X[:, 0], powers)
         X[:, rng.integers(d)] = wide[int(rng.integers(4))]
     elif difficulty == "duplicates":
         X[n // 3 :] = X[rng.integers(max(n // 3, 1), size=n - n // 3)]

@@ -1,6 +1,6 @@
 """The part "searches": scores are those of GridSearchCV, with the same estimator and with scikit-learn's.
 
-Scores are compared fold by fold. Where they differ the machine of that node and fold is trained again, and a
+Scores are compared fold by fold. Where they differ the model of that node and fold is trained again, and a
 difference is forgiven only as far as held-out rows are so close to the boundary that the gaps of both
 solutions allow either label.
 """
@@ -310,17 +310,55 @@ def _explain(
     if type(fitted).__name__ in ("CrammerSingerSVC", "AllDistancesSVC") and decided.shape[1] > 1:
         best = np.sort(decided, axis=1)
         at = best[:, -1] - best[:, -2] <= 2 * near
-    close = int(at.sum())
-    if "roc" in metric or case.scoring == "roc_auc":
-        order = np.sort(decided[:, 0])
-        close = int((np.diff(order) <= 2 * near).sum())
+    scorer = (case.scoring or "accuracy") if metric == "score" else metric
+    weight = None if case.weight is None else case.weight[test]
+    predicted = np.asarray(model.predict(X_test))
     # scikit-learn hands sample weights to its scorers as well.
-    share = at.mean() if case.weight is None else max(at.mean(), np.average(at, weights=case.weight[test]))
-    if case.scoring in (None, "accuracy") and abs(a - b) <= share + 1e-9:
+    allowed = max(
+        _latitude(scorer, y_test, predicted, at, decided[:, 0], 2 * near, w, len(np.unique(case.y)))
+        for w in (np.ones(len(at)), weight)
+        if w is not None
+    )
+    if abs(a - b) <= allowed + 1e-9:
         return ""
-    if close and case.scoring not in (None, "accuracy"):
-        return ""
-    return f"{close} of {len(y_test)} rows within {near:.2g} of the boundary (gap {gap:.2g})"
+    return (
+        f"{int(at.sum())} of {len(y_test)} rows within {near:.2g} of the boundary (gap {gap:.2g}), the score "
+        f"may differ by {allowed:.2g}"
+    )
+
+
+def _latitude(
+    scorer: str, y: Any, predicted: Any, at: Any, decided: Any, apart: float, weight: Any, classes: int
+) -> float:
+    """How much a score of labels may change where the rows `at` may have any label of so many classes.
+
+    For "roc_auc" values that are not further than `apart` from each other may change their order.
+    """
+    if scorer == "roc_auc":
+        positive = y == np.max(y)
+        pairs = weight[positive][:, None] * weight[~positive]
+        close = np.abs(decided[positive][:, None] - decided[~positive]) <= apart
+        return float((pairs * close).sum() / max(float(pairs.sum()), 1e-300))
+    if scorer == "accuracy":
+        return float(np.average(at, weights=weight)) if weight.any() else 1.0
+    if scorer == "balanced_accuracy":
+        shares = [
+            np.average(at[y == c], weights=weight[y == c]) for c in np.unique(y) if weight[y == c].any()
+        ]
+        return float(np.mean(shares)) if shares else 1.0
+    assert scorer == "f1_macro", scorer
+    least, most, certain = 0.0, 0.0, 0
+    every = np.union1d(y, predicted)
+    for c in every:
+        true, found = y == c, predicted == c
+        sure = weight[true & found & ~at].sum()
+        either = weight[true].sum() + weight[found & ~at].sum()
+        gained, lost = weight[true & at].sum(), weight[~true & at].sum()
+        most += 2.0 * (sure + gained) / max(either + gained, 1e-300)
+        least += 2.0 * sure / max(either + lost, 1e-300)
+        certain += bool(true.any() or (found & ~at).any())
+    # A class that only rows near the boundary are given counts in the mean, or does not.
+    return float(most / max(certain, 1) - least / max(len(every), classes if at.any() else 0))
 
 
 def _again(case: Case, estimator: Any, params: Any, train: Any) -> tuple[Any, Any]:

@@ -50,7 +50,7 @@ def _gamma(model: Any) -> float:
 
 
 def values(model: Any, X: Any) -> Any:
-    """Decision values, one column per machine."""
+    """Decision values, one column per decision function."""
     if hasattr(model, "epsilon") or type(model).__name__ == "NuSVR":
         return model.predict(X)[:, None]
     if type(model).__name__ in ("SVC", "NuSVC") and len(model.classes_) > 2:

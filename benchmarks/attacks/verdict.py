@@ -1,4 +1,4 @@
-"""What one machine claims and what is true of it, and what all kinds of machines are checked for."""
+"""Claims of one model and what is true of them, and the checks that apply to models of all kinds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Verdict:
-    """What one machine claims and what is true of it."""
+    """Claims of one model (for a class pair, or for all classes) and what is true of them."""
 
     name: str
     primal: float
@@ -131,14 +131,14 @@ def intercept(
     offset: Any,
     ends: Any,
     tol: float,
-    settled: bool,
+    bounded: bool,
 ) -> None:
     """`offset` must be between the ends, up to the tolerance and what float64 kernel values leave open.
 
-    If all multipliers are at bounds (`settled`) it must be in the middle of the ends, as is documented.
+    If all multipliers are at bounds (`bounded`) it must be in the middle of the ends, as is documented.
     """
     low, high = min(ends), max(ends)
-    if settled and ends[0] > ends[1]:
+    if bounded and ends[0] > ends[1]:
         low = high = (low + high) / 2
     rounding = rescaling(kernel, rows, u, centred=False)[1] * 4 + 1e-12 * abs(float(offset))
     off = max(low - offset, offset - high, LD(0))

@@ -25,6 +25,7 @@ HANG = {
     "limits": 120.0,
     "files": 60.0,
 }
+ATTEMPTS = 5  # fits with a limit that seem to take too long; the shortest counts
 FIRST = 6.0  # the first cases of a process compile: so many times the limit
 MEMORY = 1024  # megabytes that damaged files may take beyond what sound ones do
 
@@ -114,7 +115,7 @@ class Worker:
             raise RuntimeError(f"the process for {self.part} did not start")
 
     def _answer(self, limit: float) -> Any:
-        """What the process sends; None if it died or took too long, in wall time and in processor time."""
+        """The answer of the process; None if it died or took too long, in wall time and in processor time."""
         began, used = time.perf_counter(), _cpu(self.process.pid)
         while True:
             try:
@@ -142,7 +143,7 @@ class Worker:
         seconds, alive = time.perf_counter() - began, self.process.is_alive()
         code = self.process.exitcode
         self.stop(kill=True)
-        if again:  # compiled by now, or a machine that was busy
+        if again:  # compiled by now, or a computer that was busy
             return self.run(seed, again=False)
         outcome = describe(self.part, seed, self.quick)
         outcome.answer = "hang" if alive else "crash"

@@ -40,7 +40,7 @@ from report import RESULTS, write
 
 
 class Row(NamedTuple):
-    """What the paper says of a machine: sigma, mu or B, accuracy, kernel calls."""
+    """The paper's figures for an estimator: sigma, mu or B, accuracy, kernel calls."""
 
     sigma: float
     other: float
@@ -211,7 +211,7 @@ def _model(machine: str, node: float, y: Any, limit: float | None = None, **kern
 def score_nodes(
     X: Any, y: Any, train: Any, test: Any, sigma: float, machines: Any, limit: float
 ) -> dict[str, list[int]]:
-    """Rows of a fold that each machine gets right, for every node with this sigma."""
+    """Rows of a fold that each estimator gets right, for every node with this sigma."""
     warnings.simplefilter("ignore")
     K = np.exp(euclidean_distances(X, X[train], squared=True) / -sigma)
     inner, outer = np.ascontiguousarray(K[train]), np.ascontiguousarray(K[test])
@@ -229,7 +229,7 @@ def score_nodes(
 
 
 def choose(data: Data, budget: int, jobs: int, limit: float) -> dict[str, Any]:
-    """The best node of every machine, by cross-validation on the same rows."""
+    """The best node of every estimator, by cross-validation on the same rows."""
     warnings.simplefilter("ignore")
     rows = np.random.default_rng(1).permutation(len(data.y))[:budget]
     X, y = data.X[rows], data.y[rows]
@@ -254,7 +254,7 @@ def choose(data: Data, budget: int, jobs: int, limit: float) -> dict[str, Any]:
 
 
 def compare(name: str, given: Set, best: dict[str, Any], limit: float) -> list[dict[str, Any]]:
-    """Every machine with its chosen parameters, trained on all rows."""
+    """Every estimator with its chosen parameters, trained on all rows."""
     data = fetch(given)
     rows = []
     for machine, (sigma, node, cross_validated) in best.items():

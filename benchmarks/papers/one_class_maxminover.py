@@ -43,8 +43,8 @@ from sklearn.datasets import make_moons
 sys.path.insert(0, str(File(__file__).parent.parent))
 from datasets import MissingData, whole
 from maxmargin.model_selection import Grid, Path, arborescence, cost_matrix, heuristic, up
-from maxmargin.solvers.papers._hull import Extremes, Hulls
-from maxmargin.solvers.papers.maxminover import apportion, counter_steps, feasibility_gap
+from maxmargin.solvers.papers._hull import Hulls, Turn
+from maxmargin.solvers.papers.maxminover import CounterRule, apportion, counter_steps, feasibility_gap
 from report import geometric_mean, write
 
 Floats = NDArray[np.float64]
@@ -87,10 +87,9 @@ class Training:
 
     def run(self, gap: float, max_iter: int) -> Training:
         """On until the gap or the number of steps (in all) is reached."""
-        counter_steps(
-            self.hulls, self.counts, self.margins, self._progress, self.refresh, True, True, gap, 0.0,
-            Extremes.of(1), max_iter, self._need, self._report,
-        )  # fmt: skip
+        rule = CounterRule(self.refresh, anew=True, by_gap=True, tol=gap, noise=0.0)
+        turn = Turn(max_iter, self._need, self._report, np.zeros(1, np.int64))
+        counter_steps(self.hulls, self.counts, self.margins, self._progress, rule, turn)
         self.steps = int(self._report[0])
         return self
 
@@ -105,7 +104,7 @@ class Training:
 
 
 class Cost(NamedTuple):
-    """What training took."""
+    """The cost of a training."""
 
     steps: int
     seconds: float
@@ -220,7 +219,7 @@ class Pilot:
         return Cost(training.steps, seconds, training.counts, training.gap() <= GAP)
 
     def along(self, path: Path, start: Start) -> list[Cost]:
-        """What the nodes cost, each from the counters of its parent."""
+        """The cost of the nodes, each from the counters of its parent."""
 
         def train(node: int, before: tuple[int, Cost] | None) -> tuple[int, Cost]:
             return node, self.train(node, None if before is None else start(before[0], before[1].counts))

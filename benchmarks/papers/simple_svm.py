@@ -29,7 +29,7 @@ from maxmargin import dual
 from maxmargin.gram.gram import Gram
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers import NPA, Batch, DirectSVM, SimpleSVM, Stop
-from maxmargin.solvers.incremental import ExactMachine
+from maxmargin.solvers.incremental import ExactSVM
 from report import RESULTS, write
 
 # C', then the paper's iterations, SVs and evaluations of SimpleSVM, SVs and evaluations of NPA (in millions).
@@ -93,7 +93,7 @@ SMALL, MIDDLE = 2000, 5000
 def incremental(X: Any, y: Any, gamma: float, ridge: float) -> tuple[int, float]:
     """Rows one by one: support vectors, and the kernel values that the sensitivities of all rows use."""
 
-    class Counted(ExactMachine):
+    class Counted(ExactSVM):
         used = 0
 
         def update(self, base: Any) -> None:

@@ -16,7 +16,7 @@ INTRODUCTION = (
 
 
 def run(script: Path) -> tuple[str, list[bytes]]:
-    """What a script prints, and the pictures that it writes, in a folder of its own."""
+    """The output of a script, and the pictures that it writes, in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "MPLBACKEND": "Agg"}
         done = subprocess.run(

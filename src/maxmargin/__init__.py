@@ -5,6 +5,7 @@
 array(['a', 'b'], dtype='<U1')
 """
 
+from maxmargin._warmup import warmup
 from maxmargin.estimators._scales import UnscaledDataWarning
 from maxmargin.estimators.all_distances import AllDistancesSVC
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
@@ -26,5 +27,6 @@ __all__ = [
     "NuSVR",
     "OneClassSVM",
     "UnscaledDataWarning",
+    "warmup",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

@@ -1,4 +1,4 @@
-"""Private names of scikit-learn, and what differs between its versions; nothing else here imports them.
+"""Private names and attributes of scikit-learn, and what differs between its versions, in this module only.
 
 A name that a release moves or renames is repaired in this file. ``tests/test_sklearn_names.py`` resolves all
 of them, with the oldest supported scikit-learn as well as the newest.
@@ -7,7 +7,7 @@ of them, with the oldest supported scikit-learn as well as the newest.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -34,14 +34,25 @@ __all__ = [
     "Hidden",
     "Interval",
     "StrOptions",
+    "begin_callbacks",
+    "best_index",
     "callbacks_of",
     "check_method_params",
+    "check_refit",
     "check_sample_weight",
     "fit_context",
+    "is_default_score",
     "num_samples",
     "output_of",
     "ovr_decision_function",
+    "parameter_constraints",
+    "response_methods",
+    "results_of_search",
+    "routed_parameters",
     "safe_indexing",
+    "scorer_parts",
+    "scorers_by_name",
+    "scorers_of_search",
     "validate_parameters",
     "validate_step_names",
     "with_callbacks",
@@ -87,3 +98,77 @@ def output_of(estimator: Any) -> str | None:
     """The container that `set_output` has asked a transformer for."""
     found = getattr(estimator, "_sklearn_output_config", {}).get("transform")
     return None if found is None else str(found)
+
+
+def begin_callbacks(estimator: Any, n_tasks: int) -> Any:
+    """The context of the callbacks of an estimator that has some, for a fit of `n_tasks` tasks."""
+    return estimator._init_callback_context(max_subtasks=n_tasks)
+
+
+# -- scorers ---------------------------------------------------------------------------------------
+
+
+class ScorerParts(NamedTuple):
+    """A scorer made of a function of labels and predictions."""
+
+    function: Any
+    sign: int
+    options: dict[str, Any]
+
+
+def scorer_parts(scorer: Any) -> ScorerParts | None:
+    """The parts of a scorer that `make_scorer` has made; None for another."""
+    if type(scorer).__name__ != "_Scorer":
+        return None
+    return ScorerParts(scorer._score_func, scorer._sign, scorer._kwargs)
+
+
+def is_default_score(scorer: Any) -> bool:
+    """Whether a scorer calls the method `score` of the estimator."""
+    return type(scorer).__name__ == "_PassthroughScorer"
+
+
+def response_methods(scorer: Any) -> tuple[str, ...]:
+    """The methods of which a scorer calls the first that an estimator has; empty if it does not say."""
+    wanted = getattr(scorer, "_response_method", None)
+    return (wanted,) if isinstance(wanted, str) else tuple(wanted or ())
+
+
+def scorers_by_name(scorers: Any) -> dict[str, Any] | None:
+    """The scorers of a search with several; None if it has one."""
+    several = isinstance(scorers, __getattr__("MultimetricScorer"))
+    return dict(scorers._scorers) if several else None
+
+
+# -- steps of `GridSearchCV.fit` -------------------------------------------------------------------
+
+
+def parameter_constraints(kind: Any) -> dict[str, list[Any]]:
+    """The valid parameters of a class of scikit-learn."""
+    return dict(kind._parameter_constraints)
+
+
+def scorers_of_search(search: Any) -> tuple[Any, str]:
+    """The scorers of a search, and the name of the one that chooses the best."""
+    scorers, refit_metric = search._get_scorers()
+    return scorers, refit_metric
+
+
+def routed_parameters(search: Any, params: dict[str, Any]) -> Any:
+    """The parameters of `fit`, by the object that gets them."""
+    return search._get_routed_params_for_fit(params)
+
+
+def results_of_search(search: Any, candidates: list[Any], n_splits: int, out: list[Any]) -> Any:
+    """`cv_results_` from the results of all fits."""
+    return search._format_results(candidates, n_splits, out, {})
+
+
+def check_refit(search: Any, scores: Any) -> None:
+    """Raise if `refit` does not name one of several scores."""
+    search._check_refit_for_multimetric(scores)
+
+
+def best_index(search: Any, refit_metric: str, results: Any) -> int:
+    """The number of the best candidate, by `refit`."""
+    return search._select_best_index(search.refit, refit_metric, results)

@@ -43,6 +43,26 @@ class Workers(Protocol):
         """Return a context in which a call of BLAS or LAPACK has all threads."""
 
 
+class RowData(Protocol):
+    """Samples in the layout from which compiled loops compute rows (`maxmargin.gram.on_demand.OnDemand`)."""
+
+    @property
+    def lines(self) -> Any:
+        """The samples (`maxmargin.kernels.panels.Lines`)."""
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+
+    @property
+    def norm(self) -> NDArray[Any]:
+        """Scaled squared norms of the samples."""
+
+    @property
+    def slope(self) -> float:
+        """Factor of products in the exponent."""
+
+
 class Rows(Tally, Protocol):
     """Rows of a kernel matrix K: everything that a solver may ask of them.
 
@@ -72,6 +92,13 @@ class Rows(Tally, Protocol):
     def threads(self) -> Workers:
         """Threads that compute the rows, for use by the solver too."""
 
+    @property
+    def releases_gil(self) -> bool:
+        """Whether rows are computed outside the interpreter, so that problems can run side by side."""
+
+    def use_one_thread(self) -> None:
+        """Compute rows in the thread that asks for them, as problems run side by side from now on."""
+
     # -- the cache, as compiled loops read it ------------------------------------------------------
 
     @property
@@ -85,6 +112,10 @@ class Rows(Tally, Protocol):
     @property
     def holds_all(self) -> bool:
         """Whether the cache has room for all rows, and its rows have these n columns only."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether compiled code can use `table`, once complete, as the matrix: in C order and writeable."""
 
     @property
     def table(self) -> NDArray[Any]:
@@ -105,7 +136,7 @@ class Rows(Tally, Protocol):
         """Like `ensure` for one row, with values copied from cached rows by symmetry where possible."""
 
     def held(self, rows: Index) -> Mask:
-        """Tell which of `rows` are complete in `table`."""
+        """Return which of `rows` are complete in `table`."""
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -127,8 +158,18 @@ class Rows(Tally, Protocol):
         """Add ``K[:, idx] @ coef`` to `out`; `keep` marks the rows that will be needed again."""
 
     @property
-    def on_demand(self) -> Any:
-        """Data for compiled loops that compute rows themselves (`maxmargin.gram.on_demand`), or None."""
+    def on_demand(self) -> RowData | None:
+        """Data for compiled loops that compute rows themselves; None where they cannot.
+
+        Sample i of these rows is sample ``columns[i]`` of the data.
+        """
+
+    @property
+    def exact_data(self) -> tuple[Any, ...] | None:
+        """Data for compiled loops that compute float64 values of these n samples; None where they cannot.
+
+        A named tuple, see `maxmargin.gram.on_demand.ExactSamples`.
+        """
 
     @property
     def panelled(self) -> bool:
@@ -152,6 +193,9 @@ class Rows(Tally, Protocol):
     def bound(self, rows: Index, columns: Index, coef: NDArray[Any], double: bool = False) -> Floats:
         """Bound the rounding errors of ``K[rows, columns] @ coef``; if `double`, of `exact`."""
 
+    def largest_bound(self, double: bool = False) -> float:
+        """Bound what `bound` returns for any rows and coefficients, per unit of the sum of |coef|."""
+
     def accurate_bound(self, error: Floats, size: float) -> Floats:
         """Bound the errors of sums from `accurate` by those from `exact`; `size` is the sum of |coef|."""
 
@@ -170,8 +214,14 @@ class Rows(Tally, Protocol):
     def double(self, cache_bytes: int | None = None) -> Rows:
         """Return the same matrix with float64 rows, in the budget of this one if none is given."""
 
+    def view(self, index: ArrayLike, cache_bytes: int | None = None) -> Rows:
+        """Return rows and columns `index`, from these rows or with a cache of `cache_bytes`."""
+
     def part(self, index: Index) -> Rows | None:
         """Return rows and columns `index` with a cache of their own, until `reopen`; or None."""
 
+    def lend(self) -> None:
+        """Empty the cache and use none until `reopen`, so that its budget is free for other data."""
+
     def reopen(self) -> None:
-        """Take back the budget that `part` may have borrowed."""
+        """Take back the budget that was lent, or that `part` may have borrowed."""

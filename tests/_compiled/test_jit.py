@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from maxmargin._compiled.intrinsics import INDEX_BITS, fmax, fmin, index_in, with_index
 from maxmargin._compiled.sums import add_rows
 from maxmargin.kernels._loops import csr_dots, csr_l1, dense_l1, rbf_rows, rbf_rows_csr, scatter_panel
+from maxmargin.kernels.panels import Lines
 
 
 @nb.njit
@@ -86,11 +87,9 @@ def test_rbf_rows_subtract_both_norms_and_write_to_slots_and_offset(dtype, spars
     slots = np.array([7, 0, 3, 9, 4])
     out = np.full((10, 50), np.nan, dtype)
     if sparse:
-        P, R = sp.csr_array(A), sp.csr_array(X)
+        P, R = Lines.of(sp.csr_array(A)), Lines.of(sp.csr_array(X))
         panel = np.empty((9, 16), dtype)
-        rbf_rows_csr(
-            P.indptr, P.indices, P.data, a, R.indptr, R.indices, R.data, b, panel, 10, 47, out, slots, 4
-        )
+        rbf_rows_csr(P, a, R, b, panel, 10, 47, out, slots, 4)
     else:
         rbf_rows(A, X, a, b, 10, 47, out, slots, 4)
     exact = np.exp2(np.minimum(0, A.astype(np.float64) @ X.T[:, 10:47] - a[:, None] - b[10:47]))

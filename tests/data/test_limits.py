@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin.data import DataError, Table, read, write
+from maxmargin.data import DataError, Table, limits, read, write
 from maxmargin.data.limits import VARIABLE, Limit, available
 
 X = np.arange(12.0).reshape(4, 3)
@@ -61,6 +61,27 @@ def test_what_unpacks_to_more_than_the_limit_is_refused(pack, line):
         "its contents are larger, more than the limit of 10",
         memory=10,
     )
+
+
+def test_what_unpacks_to_many_times_its_size_is_refused_unless_a_limit_is_given(monkeypatch, tmp_path):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    line = b"1,2\n"
+    contents = gzip.compress(line * 26_000_000)  # 104 MB
+    refused(contents, r"0\.\d+ MB of compressed data unpack to more than 100 MB: .*DATA_MEMORY to a number")
+    monkeypatch.setattr(limits, "UNPACKED", 1_000_000)
+    short = gzip.compress(line * 300_000)
+    refused(short, "unpack to more than 1 MB")
+    (tmp_path / "short.csv.gz").write_bytes(short)
+    with pytest.raises(DataError, match=r"short\.csv\.gz: .* unpack to more than"):
+        read(tmp_path / "short.csv.gz")
+    # A limit that is given is the only one; and so it is for what is packed like data.
+    assert read(io.BytesIO(short), memory=20).X.shape == (300_000, 1)
+    monkeypatch.setenv(VARIABLE, "20")
+    assert read(io.BytesIO(short)).X.shape == (300_000, 1)
+    monkeypatch.delenv(VARIABLE)
+    numbers = np.random.default_rng(0).integers(0, 10, 500_000)
+    packed = gzip.compress(b"".join(b"%d,1\n" % number for number in numbers))
+    assert read(io.BytesIO(packed)).X.shape == (500_000, 1)
 
 
 def test_files_and_devices_larger_than_the_limit_are_refused(tmp_path):

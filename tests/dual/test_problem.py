@@ -710,3 +710,22 @@ def test_snapping_keeps_both_multipliers_where_their_sizes_add_up_to_a_given_val
     problem = dual.nu_svr(np.array([0.0, 1.0, 3.0]), C=2.0, nu=0.5)
     u = np.array([1.25, 0.25, 0.0, -0.25, -0.75, -0.5])
     np.testing.assert_array_equal(problem.snap(u), u)
+
+
+def test_snapping_makes_the_sum_of_both_multipliers_of_a_row_a_float():
+    rng = np.random.default_rng(0)
+    n = 200
+    problem = dual.nu_svr(rng.normal(size=n), nu=0.5, C=2.0)
+    size = 2.0 ** rng.integers(-40, 1, (2, n)) * rng.uniform(0.5, 1.0, (2, n))
+    u = np.concatenate([size[0], -size[1]])
+    assert any(Fraction(a) + Fraction(b) != Fraction(a + b) for a, b in zip(u[:n], u[n:], strict=True))
+    u = problem.snap(u)
+    assert all(Fraction(a) + Fraction(b) == Fraction(a + b) for a, b in zip(u[:n], u[n:], strict=True))
+    assert (u >= problem.lo).all() and (u <= problem.hi).all()
+
+
+@pytest.mark.parametrize("make", [dual.c_svc, lambda y: dual.nu_svr(y, nu=0.5, C=2.0)])
+def test_snapping_returns_the_same_array_where_nothing_changes(make):
+    problem = make(np.array([1.0, -1.0, 1.0, -1.0]))
+    u = problem.start()
+    assert problem.snap(u) is u

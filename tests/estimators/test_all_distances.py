@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -150,3 +151,11 @@ def test_the_gap_bounds_the_distance_to_the_optimum():
         u[model.support_] = model.dual_coef_[0]
         value = qp.objective(qp.dense_q(problem, qp.rbf(X, 0.3)), problem.p, u)
         assert best - 1e-9 <= value <= best + model.dual_gap_ + 1e-9
+
+
+def test_more_classes_than_a_working_set_takes():
+    X = np.random.default_rng(0).normal(size=(2100, 3))
+    with pytest.warns(ConvergenceWarning):
+        model = AllDistancesSVC(max_iter=3).fit(X, np.arange(len(X)) % 1050)
+    assert model.status_ == "max_iter"
+    assert model.predict(X[:2]).shape == (2,)

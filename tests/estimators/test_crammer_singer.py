@@ -95,3 +95,13 @@ def test_one_class_is_refused():
 def test_other_duals_are_refused():
     with pytest.raises(TypeError, match="CrammerSinger cannot take the problem 'c_svc'"):
         CrammerSinger().solve(dual.c_svc([1, -1], 1.0), Gram([[0.0], [1.0]]))
+
+
+def test_auto_is_its_own_solver_for_any_number_of_samples():
+    X, y = load_iris(return_X_y=True)
+    X, y = np.tile(X, (8, 1)) + np.random.default_rng(0).normal(scale=0.1, size=(1200, 4)), np.tile(y, 8)
+    auto = CrammerSingerSVC(solver="auto").fit(X, y)
+    assert auto.status_ == "solved"
+    np.testing.assert_array_equal(auto.dual_coef_, CrammerSingerSVC().fit(X, y).dual_coef_)
+    with pytest.raises(TypeError, match="these solvers can: crammer-singer"):
+        CrammerSingerSVC(solver="batch").fit(X, y)

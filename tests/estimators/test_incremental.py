@@ -271,7 +271,7 @@ def test_forgotten_rows_give_their_memory_back():
     X, y = data(400)
     clf = IncrementalSVC(gamma=GAMMA).fit(X, y)
     clf.forget(np.arange(300))
-    assert clf._machine.n == 100
+    assert clf._svm.n == 100
     np.testing.assert_allclose(
         clf.decision_function(X), scratch(X[300:], y[300:]).decision_function(X), atol=1e-6
     )
@@ -284,7 +284,7 @@ def test_too_many_support_vectors_for_the_factor_are_an_error_with_numbers():
 
 
 def test_an_interrupt_loses_nothing(monkeypatch):
-    from maxmargin.solvers.incremental import ExactMachine
+    from maxmargin.solvers.incremental import ExactSVM
 
     X, y = data(120)
     clf = IncrementalSVC(gamma=GAMMA).fit(X[:100], y[:100])
@@ -293,11 +293,11 @@ def test_an_interrupt_loses_nothing(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ExactMachine, "update", interrupted)
+        patch.setattr(ExactSVM, "update", interrupted)
         with pytest.raises(KeyboardInterrupt):
             clf.forget(clf.support_[:1])
     clf.partial_fit(X[100:], y[100:])
-    held = clf._machine.held  # the row was being forgotten, and is still held
+    held = clf._svm.held  # the row was being forgotten, and is still held
     np.testing.assert_array_equal(held, np.arange(120))
     np.testing.assert_allclose(clf.decision_function(X), scratch(X, y).decision_function(X), atol=1e-6)
 

@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC as Reference
 
-from maxmargin import SVC, NuSVC, OneClassSVM
-from maxmargin.kernels import expansion as decision
+from maxmargin import SVC, NuSVC, OneClassSVM, _costs
 
 GAMMA = 0.3
 TOL = {"float32": 3e-4, "float64": 1e-9}
@@ -92,14 +91,14 @@ def test_every_size_of_batch_gives_the_same_values(k, n):
 def test_tiles_smaller_than_the_model_change_nothing(rows, storage, monkeypatch):
     model, X = fitted(storage=storage)
     before = values(model, X)
-    monkeypatch.setattr(decision, "_ROWS", rows)
-    monkeypatch.setattr(decision, "_COLUMNS", 7)
+    monkeypatch.setattr(_costs, "EXPANSION_ROWS", rows)
+    monkeypatch.setattr(_costs, "EXPANSION_COLUMNS", 7)
     np.testing.assert_allclose(values(model, X), before, atol=1e-10)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_change_nothing(n_jobs, monkeypatch):
-    monkeypatch.setattr(decision, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(_costs, "WORTH_A_THREAD", 0)
     model, _ = fitted(n_jobs=n_jobs)
     new, _ = blobs(5, 1100, seed=1)
     np.testing.assert_allclose(values(model, new), expected(model, new), atol=1e-9)

@@ -393,7 +393,7 @@ def test_budgets_end_the_fit_with_a_warning_that_says_what_to_do():
     assert model.status_ == "max_time"
     assert model.predict(X).shape == y.shape
     digits = load_digits(return_X_y=True)
-    with pytest.warns(ConvergenceWarning, match="of 45 machines"):
+    with pytest.warns(ConvergenceWarning, match="of 45 class pairs"):
         assert SVC(max_iter=1).fit(*digits).status_ == "max_iter"
 
 
@@ -433,6 +433,37 @@ def test_scikit_learns_callbacks_are_called_and_can_stop_the_fit():
         model = SVC(C=100.0).set_callbacks(counter).fit(X, y)
     assert model.status_ == "interrupted" and counter.ends == 2
     assert SVC().set_callbacks(callback.ProgressBar()).fit(*data("iris")).status_ == "solved"
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("solver", ["auto", "smo"])
+def test_every_task_that_callbacks_see_begin_also_ends(solver, n_jobs):
+    pytest.importorskip("sklearn.callback")
+
+    class Tasks:
+        def __init__(self):
+            self.begun, self.ended = [], []
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            self.begun.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context):
+            self.ended.append(context.task_name)
+            return False
+
+    tasks = Tasks()
+    X, y = data("iris")
+    SVC(solver=solver, n_jobs=n_jobs).set_callbacks(tasks).fit(np.tile(X, (20, 1)), np.tile(y, 20))
+    assert sorted(tasks.begun) == sorted(tasks.ended)
+    assert tasks.begun[0] == tasks.ended[-1] == "fit"
+    if solver == "smo":
+        assert sum(name.startswith("problem") for name in tasks.ended) == 3
 
 
 def test_a_solver_of_a_third_party_can_be_registered(monkeypatch):

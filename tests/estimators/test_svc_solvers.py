@@ -454,7 +454,7 @@ def test_dual_gap_is_primal_minus_dual(name, tol, solver):
 @pytest.mark.parametrize("max_iter", [1, 7, 40])
 def test_dual_gap_is_true_when_the_budget_is_used_up(max_iter, solver):
     X, y = data("wine")
-    with pytest.warns(ConvergenceWarning, match="3 of 3 machines"):
+    with pytest.warns(ConvergenceWarning, match="3 of 3 class pairs"):
         model = machine(solver, C=5.0, max_iter=max_iter).fit(X, y)
     gaps = true_gaps(model, X, y)
     assert (gaps > 1e-3).all()
@@ -741,7 +741,7 @@ def test_one_step_leaves_a_usable_model_and_a_warning_that_says_what_to_do(solve
 @each
 def test_max_iter_bounds_the_steps_of_every_machine(solver):
     X, y = data("iris")
-    with pytest.warns(ConvergenceWarning, match="of 3 machines"):
+    with pytest.warns(ConvergenceWarning, match="of 3 class pairs"):
         model = machine(solver, max_iter=10).fit(X, y)
     assert (model.n_iter_ <= 10).all()
 

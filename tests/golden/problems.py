@@ -12,9 +12,12 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +27,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
+from maxmargin.estimators.base import BaseSVM
 from maxmargin.model_selection import SVMSearchCV
 
 RUNS = Path(__file__).parent / "runs.json"
@@ -85,10 +89,14 @@ PROBLEMS: dict[str, tuple[Any, Callable[[], tuple[Any, Any]]]] = {
     "svc working set": (mm.SVC(C=10.0, gamma=0.1), lambda: two_classes(5000)),
     "svc shrinking": (mm.SVC(C=100.0, gamma=0.02), lambda: two_classes(7000)),
     "svc refined": (mm.SVC(C=10.0, gamma=0.1, tol=1e-7), lambda: two_classes(5000)),
+    "svc float32": (mm.SVC(C=10.0, gamma=0.1), lambda: two_classes(2500)),
+    "svc float32 refined": (mm.SVC(C=10.0, gamma=0.1, tol=1e-6), lambda: two_classes(2500)),
+    "svc newton": (mm.SVC(C=10.0, tol=1e-7), cancer),
     "svc squared": (mm.SVC(loss="squared_hinge", C=1.0), cancer),
     "svc hard": (mm.SVC(C=np.inf, gamma=0.5), cancer),
     "nu-svc": (mm.NuSVC(nu=0.1), cancer),
     "svr small": (mm.SVR(C=10.0), diabetes),
+    "svr path": (mm.SVR(C=100.0, epsilon=0.1, gamma=0.1), lambda: regression(1000)),
     "svr working set": (mm.SVR(C=10.0, epsilon=0.5), lambda: regression(3000)),
     "svr squared": (mm.SVR(C=10.0, loss="squared_epsilon_insensitive"), diabetes),
     "nu-svr": (mm.NuSVR(C=10.0, nu=0.3), diabetes),
@@ -132,13 +140,30 @@ def run(name: str) -> Run:
         if name == "incremental":
             return _incremental()
         model, data = PROBLEMS[name]
-        model.set_params(n_jobs=1).fit(*data())
+        with recorded_engines() as engines:
+            model.set_params(n_jobs=1).fit(*data())
     return {
+        "engines": dict(engines),
         "iterations": int(np.sum(model.n_iter_)),
         "objective": [float(trace[-1].objective) for trace in _traces(model)],
         "gap": np.ravel(model.dual_gap_).tolist(),
         "support": np.asarray(model.support_).tolist(),
     }
+
+
+@contextmanager
+def recorded_engines() -> Iterator[Counter[str]]:
+    """Count the engines that solve the problems of a fit (`Solution.engine`)."""
+    engines: Counter[str] = Counter()
+    solve = BaseSVM._solve
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        solutions = solve(*arguments, **options)
+        engines.update(solution.engine for solution in solutions.values())
+        return solutions
+
+    with patch.object(BaseSVM, "_solve", counted):
+        yield engines
 
 
 def _incremental() -> Run:

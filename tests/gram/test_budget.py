@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
-from maxmargin.gram import cache
+from maxmargin import _costs
 from maxmargin.gram.gram import Gram
 from maxmargin.kernels.kernel import Kernel
 
@@ -148,7 +148,7 @@ def test_keep_with_segments_and_in_a_view_changes_no_number(storage):
 @STORAGE
 @pytest.mark.parametrize("rows", [0, 20, N])
 def test_two_threads_add_what_one_does(rows, storage, monkeypatch):
-    monkeypatch.setattr(cache, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(_costs, "WORTH_A_THREAD", 1)
     gram = make(rows, storage, n_jobs=2)
     with gram.threads:
         for seed in range(6):

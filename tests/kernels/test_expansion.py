@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin import _costs
 from maxmargin._compiled.threads import Threads
-from maxmargin.kernels import expansion as decision
 from maxmargin.kernels.expansion import expand, linear
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
@@ -50,17 +50,17 @@ def test_expand_equals_dense_algebra_per_class(name, storage, dtype):
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_expand_over_chunk_borders_equals_dense_algebra(storage, n_jobs, monkeypatch):
-    monkeypatch.setattr(decision, "_WORTH_THREADS", 0)
-    n, m = 2 * decision._ROWS + 57, 2 * decision._COLUMNS + 300
+    monkeypatch.setattr(_costs, "WORTH_A_THREAD", 0)
+    n, m = 2 * _costs.EXPANSION_ROWS + 57, 2 * _costs.EXPANSION_COLUMNS + 300
     X, V = data(n, m, storage)
     coef = np.random.default_rng(1).normal(size=(2, m))
-    classes = [0, 100, decision._COLUMNS + 500, m]
+    classes = [0, 100, _costs.EXPANSION_COLUMNS + 500, m]
     compare(Kernel("rbf", gamma=0.2), X, V, coef, classes, n_jobs=n_jobs)
 
 
 @pytest.mark.parametrize("n", [256, 257, 255, 512])
 def test_expand_at_and_next_to_a_chunk_border_equals_dense_algebra(n):
-    assert decision._ROWS == 256
+    assert _costs.EXPANSION_ROWS == 256
     X, V = data(n, 11)
     compare(Kernel("rbf", gamma=0.2), X, V, np.ones((1, 11)), [0, 11])
 
@@ -68,7 +68,7 @@ def test_expand_at_and_next_to_a_chunk_border_equals_dense_algebra(n):
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_one_and_two_threads_give_the_same_values(name, dtype, monkeypatch):
-    monkeypatch.setattr(decision, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(_costs, "WORTH_A_THREAD", 0)
     X, V = data(900, 80)
     kernel, coef = Kernel(name, gamma=0.2), np.random.default_rng(1).normal(size=(2, 80))
     vectors = kernel.prepare(V, dtype)

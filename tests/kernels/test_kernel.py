@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn import svm
 from sklearn.metrics import pairwise
 
-from maxmargin.kernels import kernel as kernels
+from maxmargin import _costs
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
@@ -128,7 +128,7 @@ def test_block_of_integers_equals_that_of_the_same_floats(name):
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 def test_blocks_that_cross_tile_borders_equal_sklearn(name, dtype, storage):
     n, m = 300, 2500
-    assert n > kernels._TILE_ROWS and m > kernels._TILE_COLUMNS
+    assert n > _costs.TILE_ROWS and m > _costs.TILE_COLUMNS
     X, Z = dense_pair(n=n, m=m, d=5) if storage == "dense" else sparse_pair(n=n, m=m, d=200, density=0.03)
     assert_near(filled(make(name), X, Z, dtype), reference(name, X, Z), RTOL[dtype])
 

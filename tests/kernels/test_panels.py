@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin import _costs
 from maxmargin.kernels import panels as module
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.panels import Lines, Panels, width_of
@@ -91,7 +92,7 @@ def test_any_range_of_places_is_filled_and_nothing_outside_it(storage, dtype):
 @BOTH
 @STORAGE
 def test_more_rows_than_one_round_holds_go_to_their_own_slots(storage, dtype):
-    m, n = 2 * module._ROWS + 3, width_of(dtype) + 5
+    m, n = 2 * _costs.PANEL_ROWS + 3, width_of(dtype) + 5
     X = sample(m, storage, dtype)
     slots = np.random.default_rng(1).permutation(m)
     out = np.full((m, n), np.nan, dtype)
@@ -214,7 +215,7 @@ def test_points_closer_than_rounding_can_tell_are_never_above_one(dtype):
 
 # -- sums --------------------------------------------------------------------------------------
 
-ROWS = pytest.mark.parametrize("m", [1, 7, 8, 9, module._ROWS, module._ROWS + 11])
+ROWS = pytest.mark.parametrize("m", [1, 7, 8, 9, _costs.PANEL_ROWS, _costs.PANEL_ROWS + 11])
 
 
 @BOTH

@@ -1,5 +1,7 @@
+import gc
 import pickle
 import re
+import weakref
 
 import numpy as np
 import pytest
@@ -82,7 +84,7 @@ def test_a_variance_that_overflows_refuses_the_kernel():
     assert fold.kernel_of(SVC(gamma=2.0)).gamma == 2.0
 
 
-def test_a_process_makes_the_folds_that_it_receives_once_and_none_are_sent_to_it():
+def test_jobs_of_a_process_share_the_folds_that_it_receives_and_none_are_sent_to_it():
     folds = Folds(1e9)
     folds.get(np.zeros((1000, 3)), None, 0, SPLIT, None, np.float32, "named")
     sent = pickle.dumps(folds)
@@ -90,18 +92,23 @@ def test_a_process_makes_the_folds_that_it_receives_once_and_none_are_sent_to_it
     received = pickle.loads(sent)
     assert received is not folds and pickle.loads(sent) is received
     assert received.memory == folds.memory
-    other = pickle.loads(pickle.dumps(Folds(1e9)))
-    assert other is not received
-    assert pickle.loads(sent) is not received  # the folds of one search at a time are kept
+    assert pickle.loads(pickle.dumps(Folds(1e9))) is not received
+
+
+def test_received_folds_are_free_when_the_last_job_that_holds_them_ends():
+    sent = pickle.dumps(Folds(1e9))
+    received = pickle.loads(sent)
+    seen = weakref.ref(received)
+    del received
+    gc.collect()
+    assert seen() is None
 
 
 def test_released_folds_are_made_again():
     folds = Folds(1e9)
     first = folds.get(X, Y, 0, SPLIT, None, np.float32, "named")
-    received = pickle.loads(pickle.dumps(folds))
     folds.release()
     assert folds.get(X, Y, 0, SPLIT, None, np.float32, "named").kernels is not first.kernels
-    assert pickle.loads(pickle.dumps(folds)) is not received
 
 
 def test_kernels_are_told_apart_by_how_they_read_the_data():

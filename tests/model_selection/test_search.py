@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import threading
 import time
@@ -572,6 +573,20 @@ def test_a_scorer_of_probabilities_is_refused_in_one_line_before_training(monkey
     with pytest.raises(ValueError, match="needs predict_proba, which SVC does not have") as error:
         SVMSearchCV(estimator, {}, scoring=scoring, refit=False).fit(X, y)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("metric", "named"),
+    [
+        ("neg_log_loss", "scoring={'mine': 'neg_log_loss'} needs predict_proba"),
+        (make_scorer(roc_auc_score, response_method="predict_proba"), "make_scorer(roc_auc_score, response"),
+    ],
+)
+def test_a_scorer_that_is_refused_is_named_by_its_key_and_its_metric(monkeypatch, metric, named):
+    monkeypatch.setattr(search_module, "run_job", _no_training)
+    X, y = iris()
+    with pytest.raises(ValueError, match=re.escape(named)):
+        SVMSearchCV(SVC(), {}, scoring={"good": "accuracy", "mine": metric}, refit=False).fit(X, y)
 
 
 def test_a_scorer_of_decision_values_is_refused_for_a_regressor_before_training(monkeypatch):

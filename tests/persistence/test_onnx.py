@@ -1,5 +1,6 @@
 import io
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -188,6 +189,23 @@ def test_what_cannot_be_exported_is_told():
         to_onnx(SVC().fit(X, y), dtype=np.int64)
     with pytest.raises(TypeError, match="Normalizer"):
         to_onnx(make_pipeline(Normalizer(), SVC()).fit(X, y))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_sparse_models_that_are_too_large_for_a_graph_are_refused_before_memory_is_allocated(kernel):
+    file = io.BytesIO()
+    save_libsvm(SVC(kernel=kernel).fit(X[:90], y[:90]), file)
+    lines = file.getvalue().splitlines()
+    lines[-1] += b" 2000000000:1"
+    model = load_libsvm(io.BytesIO(b"\n".join(lines) + b"\n"))
+    tracemalloc.start()
+    with pytest.raises(
+        ValueError, match=r"vectors of 2,000,000,000 features are dense .* GiB, more than 2 GiB"
+    ):
+        to_onnx(model)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**26
 
 
 def test_without_onnx_the_error_names_the_extra(monkeypatch):

@@ -705,3 +705,44 @@ def test_hulls_of_an_indefinite_kernel_come_to_an_end(solver, seed):
     with pytest.warns(ConvergenceWarning):
         model.fit(X, y)
     assert model.status_ in ("stalled", "max_iter", "infeasible")
+
+
+# -- points that are not feasible ------------------------------------------------------------
+
+
+class BreaksThePoint(PairSteps):
+    """A toy that solves, and then leaves the sum or the box by little, so that the tolerance still holds."""
+
+    name = "breaks-the-point"
+
+    def __init__(self, damage):
+        self.damage = damage
+
+    def advance(self, state, work):
+        p, u = state.problem, state.u
+        while np.max(state.most - state.least) > 1e-4:
+            super().advance(state, work)
+            state.least, state.most = p.extremes(u, state.g)
+        outer = int(np.flatnonzero(u == p.hi)[0])
+        inner = int(np.flatnonzero((u > p.lo) & (u < p.hi))[0])
+        pair = np.array([outer, inner])
+        change = {"sum": [0.0, 1e-4], "box": [1e-4, -1e-4], "nan": [0.0, np.nan]}[self.damage]
+        u[pair] += change
+        p.update(state.g, pair, np.array(change), state.gram)
+
+
+@pytest.mark.parametrize("damage", ["sum", "box", "nan"])
+def test_a_point_with_a_wrong_sum_or_box_is_repaired(damage):
+    X, problem = classification(60)
+    gram = Gram(X, gamma=0.5, dtype="float64")
+    solution = BreaksThePoint(damage).solve(problem, gram, stop=Stop(1e-2, max_iter=10_000))
+    assert solution.n_iter > 10
+    assert problem.feasible(solution.u)
+    # What is claimed is true of the point that is returned. `Dual.snap` puts a variable back into its box.
+    exact = problem.gradient(solution.u, gram)
+    assert solution.status == ("solved" if damage == "box" else "stalled")
+    assert damage != "box" or problem.violation(solution.u, exact) <= 1e-2
+    np.testing.assert_allclose(solution.gradient, exact, atol=float(np.max(solution.noise)) + 1e-12)
+    assert solution.gap >= problem.gap(solution.u, exact) * (1 - 1e-9)
+    if damage != "nan":  # which sends it back to where it started
+        assert solution.objective == pytest.approx(Batch().solve(problem, gram).objective, rel=1e-3)

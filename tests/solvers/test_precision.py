@@ -6,8 +6,8 @@ from sklearn.datasets import load_breast_cancer, make_classification
 
 from maxmargin import SVC, dual
 from maxmargin.gram.gram import Gram
-from maxmargin.solvers import SMO, Batch, Rosen, Stop
-from maxmargin.solvers.precision import Precision, near_boundary
+from maxmargin.solvers import SMO, Batch, Rosen, Stop, costs
+from maxmargin.solvers.precision import Precision, measured, near_boundary
 
 
 def overlapping(n, seed=0):
@@ -101,3 +101,27 @@ def test_the_rough_tolerance_is_never_taken_for_the_one_asked_for(solver):
     solution = solver.solve(problem, Gram(X, gamma=0.1, dtype="float32"), stop=Stop(1e-6))
     assert solution.status == "solved"
     assert problem.violation(solution.u, exact_gradient(problem, X, 0.1, solution.u)) <= 1e-6
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_a_sample_allows_for_the_error_of_the_values_that_it_is_compared_with(refreshed):
+    # The gradient has the very errors of the values by which it is judged: the difference is 0.
+    rng = np.random.default_rng(0)
+    n = 900
+    X = rng.normal(size=(n, 3)) + 1e3 * rng.integers(0, 2, size=(n, 3))
+    y = np.where(rng.random(n) > 0.5, 1.0, -1.0)
+    problem = dual.c_svc(y, C=1.0)
+    u = problem.repair(np.where(rng.random(n) < 0.6, rng.random(n) * y, 0.0))
+    assert n * np.count_nonzero(u) > costs.RECOMPUTE_ALWAYS
+    gram = Gram(X, kernel="linear", dtype="float64")
+    everything = np.arange(n)
+    g = problem.exact_gradient(u, everything, gram)
+    marked = rng.random(n) < 0.5 if refreshed else None
+    found = measured(problem, u, g, gram, np.inf, 0.0, marked)
+    assert found.exact is None
+    Z = X.astype(np.longdouble)
+    error = np.abs(g - (Z @ (Z.T @ u.astype(np.longdouble)) - problem.p)).astype(np.float64)
+    assert error.max() > 0.0
+    assert (error <= found.noise).all()
+    # Not as if it was unknown, either: within a factor of what float64 values may be wrong by.
+    assert found.noise.max() <= 10.0 * problem.rounding(u, everything, gram, double=True).max()

@@ -14,11 +14,13 @@ import typer
 from maxmargin.cli.compare import compare
 from maxmargin.cli.convert import convert
 from maxmargin.cli.demo import demo
+from maxmargin.cli.doctor import doctor
 from maxmargin.cli.grid_search import search
 from maxmargin.cli.output import BadInput, Interrupted, one_line, show_warning
 from maxmargin.cli.predict import predict
 from maxmargin.cli.solvers import solvers
 from maxmargin.cli.train import train
+from maxmargin.cli.warmup import warmup
 
 app = typer.Typer(
     name="maxmargin",
@@ -66,7 +68,7 @@ def _accept_closed_pipe(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (demo, train, predict, search, solvers, compare, convert):
+for command in (demo, train, predict, search, solvers, compare, convert, doctor, warmup):
     app.command()(_accept_closed_pipe(command))
 
 

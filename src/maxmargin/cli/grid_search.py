@@ -17,6 +17,7 @@ from maxmargin.cli.output import (
     need_matplotlib,
     note,
     table,
+    working,
 )
 
 _VALUES = "Values a,b,c or first:last:count (evenly spaced in logarithms)."
@@ -71,12 +72,12 @@ def search(
 
     Example: maxmargin search data.csv best.maxmargin --scale standard -C 0.1:1000:5 --plot grid.png
     """
-    from maxmargin.cli.cross_validation import fit_search
-    from maxmargin.cli.models import gaps, set_feature_names
-    from maxmargin.cli.training_data import prepare
-    from maxmargin.model_selection import SVMSearchCV
-
     check_writable(model, plot)
+    with working("loading"):
+        from maxmargin.cli.cross_validation import fit_search
+        from maxmargin.cli.models import gaps, set_feature_names
+        from maxmargin.cli.training_data import prepare
+        from maxmargin.model_selection import SVMSearchCV
     if plot is not None:
         from maxmargin.inspection import SearchDisplay
 
@@ -87,9 +88,10 @@ def search(
     first = _values("epsilon", epsilon)[:1] if epsilon is not None else []
     if first and isinstance(first[0], int | float):
         parameters["epsilon"] = first[0]  # for warnings about units; the grid overrides it
-    task = prepare(
-        data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
-    )
+    with working("reading data"):
+        task = prepare(
+            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
+        )
     prefix = f"{task.estimator.steps[-1][0]}__" if task.estimator is not task.model else ""
     asked = o.given(C=c, gamma=gamma, nu=nu, epsilon=epsilon)
     grid = {prefix + name: values for name, values in _grid(task, asked, param or []).items()}

@@ -46,19 +46,20 @@ def train(
 
     Example: maxmargin train iris.csv iris.maxmargin --target species --scale standard -C 10
     """
-    from maxmargin.cli.models import gaps, score, set_feature_names
-    from maxmargin.cli.training_data import prepare
-
     check_writable(model)
+    with working("loading"):
+        from maxmargin.cli.models import gaps, score, set_feature_names
+        from maxmargin.cli.training_data import prepare
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
         loss=loss, class_weight=class_weight, solver=solver, tol=tol, cache_size=cache_size,
         max_time=max_time, n_jobs=n_jobs, verbose=True if verbose and not json else None,
     )  # fmt: skip
-    task = prepare(
-        data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
-    )
-    validated = _cross_validate(task, cv) if cv is not None else None
+    with working("reading data"):
+        task = prepare(
+            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
+        )
+    validated = _cross_validate(task, cv, progress=False if json else None) if cv is not None else None
     with working("training"):
         seconds = task.fit()
     set_feature_names(task.estimator, task.table.names)
@@ -92,12 +93,12 @@ def train(
         raise Interrupted("interrupted; the model is the best solution so far")
 
 
-def _cross_validate(task: Any, folds: int) -> dict[str, float]:
+def _cross_validate(task: Any, folds: int, progress: bool | None) -> dict[str, float]:
     """Mean and standard deviation of the scores of the held-out folds."""
     from maxmargin.cli.cross_validation import fit_search
     from maxmargin.model_selection import SVMSearchCV
 
-    search = SVMSearchCV(task.estimator, {}, cv=folds, refit=False)
+    search = SVMSearchCV(task.estimator, {}, cv=folds, refit=False, progress=progress)
     fit_search(search, task)
     return {
         "cv_score": float(search.cv_results_["mean_test_score"][0]),

@@ -49,8 +49,10 @@ def prepare(
     drop: list[str] | None, format: str | None, quiet: bool = False,
 ) -> Task:  # fmt: skip
     """Read the data and make an estimator for them."""
+    from sklearn.base import is_outlier_detector
+
     model = make_estimator(name, parameters)
-    outliers = getattr(model, "_estimator_type", None) == "outlier_detector" or hasattr(model, "fit_predict")
+    outliers = is_outlier_detector(model) or hasattr(model, "fit_predict")
     table = read(source, target=target, drop=drop or (), format=format)
     if table.y is None and not outliers:
         raise DataError(f"{source} has no target to train on.")

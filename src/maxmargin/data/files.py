@@ -81,7 +81,7 @@ def read(
     memory : float, optional
         Largest size in megabytes of the unpacked file and of the table; reading needs about three times as
         much. By default the environment variable MAXMARGIN_DATA_MEMORY, otherwise a quarter of the
-        memory of the machine.
+        memory of the computer; a compressed file may then unpack to 100 MB, or to 200 times its size.
 
     Returns
     -------
@@ -180,8 +180,12 @@ def _unpacked(contents: bytes, where: str, limit: Limit) -> bytes:
     for magic, name, opened in _COMPRESSED:
         if contents.startswith(magic):
             try:
+                most = limit.unpacked(len(contents))
                 with opened(io.BytesIO(contents)) as stream:
-                    return _limited(stream, where, limit)
+                    unpacked = read_up_to(stream, most + 1, bytearray())
+                if len(unpacked) > most:
+                    limit.refuse_ratio(len(contents), where)
+                return bytes(unpacked)
             except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
                 if isinstance(error, DataError):
                     raise

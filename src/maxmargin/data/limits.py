@@ -3,6 +3,9 @@
 A file of some kilobytes can unpack to gigabytes, or declare an array of any shape. Therefore the sizes of the
 unpacked file and of the table are determined before memory is allocated, and each is limited to a share of
 the memory of the computer. Reading needs at most about three times as much in total.
+
+Text takes long to read, too. Unless a limit is given, a compressed file may therefore unpack to 100 MB, and
+to more only up to 200 times its own size.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ VARIABLE = "MAXMARGIN_DATA_MEMORY"
 _SHARE = 0.25
 # Size of the memory if it cannot be determined.
 _UNKNOWN = 4 << 30
+# Bytes to which every compressed file may unpack, and the largest ratio of the sizes beyond that.
+UNPACKED, RATIO = 100_000_000, 200
 
 
 class Limit:
@@ -49,7 +54,23 @@ class Limit:
                 ) from error
         if megabytes is not None and not 0 < megabytes < 1e12:
             raise DataError(f"The memory for data must be a positive number of megabytes, got {megabytes:g}.")
+        self.given = megabytes is not None
         self.bytes = int(_SHARE * available() if megabytes is None else megabytes * 1e6)
+
+    def unpacked(self, packed: int) -> int:
+        """The largest number of bytes to which a compressed file of this size may unpack."""
+        return self.bytes if self.given else min(self.bytes, max(UNPACKED, RATIO * packed))
+
+    def refuse_ratio(self, packed: int, where: str) -> NoReturn:
+        """Raise the error for a file that unpacks to more than it may."""
+        if self.unpacked(packed) == self.bytes:
+            self.refuse("its contents are larger", where)
+        most = _shown(self.unpacked(packed))
+        raise DataError(
+            f"{where}: {_shown(packed)} of compressed data unpack to more than {most}: if this is "
+            f"no decompression bomb, set the environment variable {VARIABLE} to a number of megabytes, which "
+            "is then the only limit."
+        )
 
     def check(self, size: int, what: str, where: str) -> None:
         """Raise an error if the size exceeds the limit."""

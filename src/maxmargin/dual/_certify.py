@@ -1,6 +1,8 @@
 """The certificate of a problem with one group in compiled code, for problems solved in one call.
 
-The same numbers as `maxmargin.dual.certificate` computes with NumPy; a test compares the two.
+The same numbers as `maxmargin.dual.certificate` computes with NumPy; a test compares the two. Only the gap
+may be larger: every multiplier of the sum gives a bound, and the offset is used in place of the best one, for
+which c must be sorted. Near the solution it is nearly the best.
 """
 
 from __future__ import annotations
@@ -9,20 +11,20 @@ import numpy as np
 
 from maxmargin._compiled.jit import compiled
 from maxmargin.dual._extremes import extremes_of
+from maxmargin.dual.certificate import ROUNDING
 from maxmargin.dual.feasible import AT_BOUND, SUM_ERROR
 
-#: Entries of the report of `certify`.
-VIOLATION, OBJECTIVE, OFFSET, GAP, NOISE, RIGHT, NEAR_BOUND = range(7)
+#: Entries of the report of `certify`. WORST is the largest possible violation, with noise.
+VIOLATION, WORST, OBJECTIVE, OFFSET, GAP, NOISE, RIGHT, NEAR_BOUND = range(8)
 
 
 @compiled()
 def gap_for(u, g, lo, hi, ridge, total, at, noise):
-    """`Dual.gap` of one group for the multiplier `at`: every multiplier gives a bound."""
-    gap, residual = 0.0, total
+    """`Dual.gap` of one group for the multiplier `at`; infinite where bounds and ridge leave it so."""
+    gap = 0.0
     for i in range(len(u)):
-        residual -= u[i]
         t = -g[i] - at
-        error = noise + 4.5e-16 * (abs(g[i]) + abs(at))
+        error = noise + ROUNDING * (abs(ridge[i] * u[i] - g[i]) + abs(g[i]) + abs(at))
         best = 0.0
         for direction in range(2):
             slope = t + error if direction == 0 else error - t
@@ -32,31 +34,52 @@ def gap_for(u, g, lo, hi, ridge, total, at, noise):
                     d = min(d, slope / ridge[i])
                 best = max(best, (slope - 0.5 * ridge[i] * d) * d)
         gap += best
-    return max(gap + at * residual, 0.0)
+    return max(gap + at * _missing(u, total), 0.0)
 
 
 @compiled()
-def certify(u, g, lo, hi, p, ridge, total, noise, report):
-    """Report the certificate of u, and whether its sum and its box are right."""
+def _missing(u, total):
+    """``total - fsum(u)``: as the sums are nearly equal, with the rounding errors of the additions."""
+    left, lost = total, 0.0
+    for i in range(len(u)):
+        after = left - u[i]
+        part = after - left
+        lost += (left - (after - part)) + (-u[i] - part)
+        left = after
+    return left + lost
+
+
+@compiled()
+def certify(u, g, lo, hi, p, ridge, total, near, noise, report):
+    """Report the certificate of u, and whether its sum and its box are right.
+
+    `noise` bounds the error of every gradient entry, and `near` that of those that may be extreme.
+    """
     low, high = extremes_of(u, g, lo, hi)
     mean, value, free = 0.0, 0.0, 0
     inside, near_bound = True, False
-    added, size = 0.0, abs(total)
+    size = 0.0
     for t in range(len(u)):
-        added += u[t]
-        size = max(size, abs(u[t]))
+        size += abs(u[t])
         value += 0.5 * u[t] * (g[t] - p[t])
         inside = inside and lo[t] <= u[t] <= hi[t]
         if lo[t] < u[t] < hi[t]:
             mean += g[t]
             free += 1
-            near = AT_BOUND * (hi[t] - lo[t])
-            near_bound = near_bound or (near < np.inf and min(u[t] - lo[t], hi[t] - u[t]) <= near)
-    report[OFFSET] = mean / free if free else 0.5 * (low + high)
+            distance = AT_BOUND * (hi[t] - lo[t])
+            near_bound = near_bound or (distance < np.inf and min(u[t] - lo[t], hi[t] - u[t]) <= distance)
+    middle = 0.5 * (low + high)
+    if free:
+        middle = mean / free
+    elif not np.isfinite(middle):  # one end only, or none
+        middle = low if np.isfinite(low) else (high if np.isfinite(high) else 0.0)
+    report[OFFSET] = middle
     report[VIOLATION] = max(high - low, 0.0)
+    report[WORST] = max(high - low + 2.0 * near, 0.0)
     report[OBJECTIVE] = value
     report[NOISE] = noise
-    report[GAP] = gap_for(u, g, lo, hi, ridge, total, -report[OFFSET], noise)
+    finite = np.isfinite(value) and np.isfinite(middle) and np.isfinite(noise)  # the gradient too
+    report[GAP] = gap_for(u, g, lo, hi, ridge, total, -middle, noise) if finite else np.inf
     report[NEAR_BOUND] = 1.0 if near_bound else 0.0
-    right = inside and abs(added - total) <= SUM_ERROR * size
-    report[RIGHT] = 1.0 if right and np.isfinite(report[OFFSET]) else 0.0
+    right = inside and abs(_missing(u, total)) <= SUM_ERROR * max(size, abs(total))
+    report[RIGHT] = 1.0 if right and finite else 0.0

@@ -75,6 +75,8 @@ def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: flo
         return None
     if flat.all() and np.isfinite(lo).all() and np.isfinite(hi).all():
         return quantile(c, lo, hi, total)
+    if not flat.any():
+        return _crossing(c, lo, hi, ridge, total)
 
     with np.errstate(divide="ignore", invalid="ignore"):
 
@@ -101,6 +103,37 @@ def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: flo
                 high = middle
         b = high if np.isfinite(best(high)).all() else low
         return b if np.isfinite(best(b)).all() else None
+
+
+def _crossing(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) -> float | None:
+    """`best_multiplier` where all variables have a ridge.
+
+    The sum of the maximising v is continuous, and linear between the points where a variable meets a bound:
+    a few Newton steps lead to the root. Every third step halves the interval instead.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        inverse = 1.0 / ridge
+        high = float(np.max(np.abs(c), initial=1.0))
+        low = -high
+        while np.clip((c - low) * inverse, lo, hi).sum() < total and low > -1e300:
+            low *= 2.0
+        while np.clip((c - high) * inverse, lo, hi).sum() > total and high < 1e300:
+            high *= 2.0
+        b = 0.5 * (low + high)
+        for step in range(1, 300):
+            v = (c - b) * inverse
+            excess = float(np.clip(v, lo, hi).sum()) - total
+            if not np.isfinite(excess):
+                return None
+            low, high = (b, high) if excess > 0 else (low, b)
+            slope = float(inverse[(v > lo) & (v < hi)].sum())
+            newton = b + excess / slope if slope > 0 else np.nan
+            if abs(newton - b) <= 2.0**-52 * abs(b):
+                break
+            b = newton if low < newton < high and step % 3 else 0.5 * (low + high)
+            if b in (low, high):
+                break
+        return b
 
 
 def gain(t: Floats, room: Floats, r: Floats) -> Floats:

@@ -12,6 +12,8 @@ from maxmargin.dual._regression import tube_gap
 from maxmargin.dual.description import Description
 
 _EPS = 2.0**-52
+#: Relative error of the differences in the gap, whose terms are c, g and the multiplier.
+ROUNDING = 2.0 * _EPS
 
 
 class Certificate(Description):
@@ -94,7 +96,7 @@ class Certificate(Description):
             if at is None:
                 return self._hard_margin_gap(u, g, noise)
             # Noise, and the rounding of the differences below.
-            error = noise[member] + _EPS * (np.abs(c[member]) + np.abs(g[member]) + abs(at))
+            error = noise[member] + ROUNDING * (np.abs(c[member]) + np.abs(g[member]) + abs(at))
             # The gain of unbounded variables must be finite for every noise: shift their c.
             unbounded = (r == 0) * (np.isposinf(hi) * 1.0 - np.isneginf(lo))
             if unbounded.any():

@@ -81,7 +81,7 @@ class Description:
         return bool((self.row == np.arange(self.m)).all())
 
     @lazy
-    def twins(self) -> bool:
+    def paired(self) -> bool:
         """Whether A is 1 and both the variables i and n + i use kernel row i, as in regression."""
         n = self.m // 2
         if n == 0 or self.m != 2 * n or self.row[n] != self.row[0]:

@@ -61,8 +61,9 @@ class FeasiblePoints(Description):
         The change of a sum is added to the variable of the group with the most room, if there is one;
         otherwise the sum is right up to rounding. A variable that is free by one ulp would determine the
         offset where all others are at a bound and the offset can be anywhere in an interval (see `offset`).
-        Of the two variables of a row of a regression one becomes 0 if only their sum matters: the model
-        stores this sum, and with huge kernel values its rounding matters.
+        Of the two variables of a row of a regression one becomes 0 if only their sum matters; otherwise their
+        sum becomes a number that float64 has. The model stores this sum, and with huge kernel values its
+        rounding matters.
         """
         given, u = u, self._one_sided(u)
         with np.errstate(invalid="ignore"):
@@ -70,7 +71,7 @@ class FeasiblePoints(Description):
             out = np.where(u - self.lo <= near, self.lo, np.where(self.hi - u <= near, self.hi, u))
         moved = np.flatnonzero(out != given)
         if not len(moved):
-            return given
+            return self._with_exact_pairs(given)  # the same object if nothing changes: callers rely on it
         for k in np.unique(self.group[moved]):
             member = np.arange(self.m)[self.members[k]]
             room = np.minimum(out[member] - self.lo[member], self.hi[member] - out[member])
@@ -78,12 +79,27 @@ class FeasiblePoints(Description):
             change = fsum(given[member]) - fsum(out[member])
             if room[best] > 1e3 * abs(change):
                 out[member[best]] += change
-        return out
+        return self._with_exact_pairs(out)
 
     def _one_sided(self, u: Floats) -> Floats:
         """Replace u_i >= 0 >= u_{n+i} by their sum, in regressions without a constraint on both sums."""
         n = self.m // 2
-        if not self.twins or self.n_groups != 1 or self.lo[:n].any() or self.hi[n:].any():
+        if not self.paired or self.n_groups != 1 or self.lo[:n].any() or self.hi[n:].any():
             return u
         total = u[:n] + u[n:]
         return np.concatenate([np.maximum(total, 0.0), np.minimum(total, 0.0)])
+
+    def _with_exact_pairs(self, u: Floats) -> Floats:
+        """Take the rounding error of u_i + u_{n+i} off the smaller one, where both are not 0."""
+        n = self.m // 2
+        if not self.paired or not (u[:n] * u[n:]).any():
+            return u
+        a, b = u[:n], u[n:]
+        total = a + b
+        part = total - a
+        error = (a - (total - part)) + (b - part)  # exact (Knuth)
+        if not error.any():
+            return u
+        first = np.abs(a) < np.abs(b)
+        out = np.concatenate([np.where(first, a - error, a), np.where(first, b, b - error)])
+        return np.clip(out, self.lo, self.hi)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import fsum
 from typing import Any
 
@@ -15,6 +16,13 @@ from maxmargin.dual.description import Description
 Array = NDArray[Any]
 
 _EPS = 2.0**-52
+
+
+def _places(label: Index, k: int) -> list[Index]:
+    """The places of each of the labels 0 to k - 1, ascending."""
+    if k == 1:
+        return [np.arange(len(label))]
+    return np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label, minlength=k))[:-1])
 
 
 class Matrix(Description):
@@ -37,15 +45,15 @@ class Matrix(Description):
             gram.add(g, idx, delta, keep=keep)
             if self.shift:
                 g += self.shift * delta.sum()
-        elif self.twins and 2 * gram.n == self.m:
+        elif self.paired and 2 * gram.n == self.m:
             self._add_pairs(g, idx, delta, gram, keep)
         elif self.signs is not None:
-            self._add(g, self.signs, self.row[idx], self.signs[idx] * delta, gram)
+            g += self.signs * self._product(self.row[idx], self.signs[idx] * delta, gram)[self.row]
         else:
-            for c in np.unique(self.label[idx]):
+            for of, linked, factor in self._by_class(self.label[idx]):
                 check()
-                of = self.label[idx] == c
-                self._add(g, self.coupling[self.label, c], self.row[idx[of]], delta[of], gram)
+                z = self._product(self.row[idx[of]], delta[of], gram)
+                g[linked] += factor * z[self.row[linked]]
         g[idx] += self.ridge[idx] * delta
 
     def _add_pairs(self, g: Floats, idx: Index, delta: Floats, gram: Rows, keep: Mask | None) -> None:
@@ -66,21 +74,41 @@ class Matrix(Description):
         g[:n] += z
         g[n:] += z
 
-    def _add(self, g: Floats, factor: Floats, rows: Index, coef: Floats, gram: Rows) -> None:
+    def _product(self, rows: Index, coef: Floats, gram: Rows) -> Floats:
+        """K + c times a vector, for all samples."""
         z = np.zeros(gram.n)
         gram.add(z, rows, coef)
         if self.shift:
             z += self.shift * coef.sum()
-        g += factor * z[self.row]
+        return z
+
+    def _by_class(self, label: Index, some: Index | None = None) -> Iterator[tuple[Index, Any, Floats]]:
+        """For each class of variables with these labels: their places, those coupled with it, the factors.
+
+        The latter are places in `some`, by default all variables. With K classes that are coupled with
+        themselves only, each variable appears once and not K times.
+        """
+        others = self.label if some is None else self.label[some]
+        places = None if self.coupling.all() else _places(others, len(self.coupling))
+        for c, of in enumerate(_places(label, len(self.coupling))):
+            if not len(of):
+                continue
+            linked: Any = slice(None)
+            if places is not None:
+                linked = np.concatenate([places[d] for d in np.flatnonzero(self.coupling[:, c])])
+            yield of, linked, self.coupling[others[linked], c]
 
     def exact_gradient(self, u: Floats, some: Index, gram: Rows) -> Floats:
         """The gradient of the variables `some`, from float64 kernel values."""
         support = np.flatnonzero(u)
         g = self.ridge[some] * u[some] - self.p[some]
-        for c in np.unique(self.label[support]):
-            of = support[self.label[support] == c]
-            z = gram.exact(self.row[some], self.row[of], u[of]) + self.shift * u[of].sum()
-            g += self.coupling[self.label[some], c] * z
+        row = self.row[some]
+        for count, (at, linked, factor) in enumerate(self._by_class(self.label[support], some)):
+            if count:
+                check()
+            of = support[at]
+            z = gram.exact(row[linked], self.row[of], u[of]) + self.shift * u[of].sum()
+            g[linked] += factor * z
         return g
 
     def accurate_gradient(self, u: Floats, some: Index, gram: Rows) -> Floats:
@@ -104,11 +132,12 @@ class Matrix(Description):
         """
         support = np.flatnonzero(u)
         error = _EPS * (np.abs(self.ridge[some] * u[some]) + np.abs(self.p[some]))
-        for c in np.unique(self.label[support]):
-            of = support[self.label[support] == c]
-            z = gram.bound(self.row[some], self.row[of], u[of], double)
+        row = self.row[some]
+        for at, linked, factor in self._by_class(self.label[support], some):
+            of = support[at]
+            z = gram.bound(row[linked], self.row[of], u[of], double)
             z = z + _EPS * abs(self.shift) * float(np.abs(u[of]).sum())
-            error += np.abs(self.coupling[self.label[some], c]) * z
+            error[linked] += np.abs(factor) * z
         return error
 
     def block(self, idx: Index, others: Index, gram: Rows, cached: bool = False) -> Array:

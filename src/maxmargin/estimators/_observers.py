@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-from maxmargin._sklearn import callbacks_of
+from maxmargin._sklearn import begin_callbacks, callbacks_of
 from maxmargin.solvers.many import Subproblems
 from maxmargin.solvers.solution import Record, Solution
 
@@ -24,11 +24,13 @@ class Observers:
         self._context: Any = None
         self._stack = ExitStack()
         self._lock = threading.Lock()  # problems may run in several threads
+        # The task of each thread, which solves one problem at a time.
+        self._tasks: dict[int, Any] = {}
 
     def __enter__(self) -> Observers:
         estimator = self._estimator
         if callbacks_of(estimator) is not None:
-            self._context = estimator._init_callback_context(max_subtasks=self._n)
+            self._context = begin_callbacks(estimator, self._n)
             self._context.call_on_fit_task_begin(estimator=estimator)
         if estimator.verbose:
             from maxmargin.estimators._report import LiveTable
@@ -45,6 +47,8 @@ class Observers:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
         if self._context is not None and kind is None:
+            for thread in list(self._tasks):
+                self._end_task(thread)
             self._context.call_on_fit_task_end(estimator=self._estimator)
 
     @property
@@ -57,8 +61,10 @@ class Observers:
         task = None
         if self._context is not None:
             with self._lock:
+                self._end_task(threading.get_ident())
                 task = self._context.subcontext(task_name=f"problem {name}", max_subtasks=None)
                 task.call_on_fit_task_begin(estimator=self._estimator)
+                self._tasks[threading.get_ident()] = task
 
         def show(record: Record) -> bool:
             if self._table is not None:
@@ -71,6 +77,12 @@ class Observers:
                 return bool(step.call_on_fit_task_end(estimator=self._estimator))
 
         return show
+
+    def _end_task(self, thread: int) -> None:
+        """End the task of the problem that a thread has solved."""
+        task = self._tasks.pop(thread, None)
+        if task is not None:
+            task.call_on_fit_task_end(estimator=self._estimator)
 
     def end(self, problems: Subproblems, found: dict[int, Solution]) -> None:
         """Show the gaps of the solutions."""

@@ -1,4 +1,4 @@
-"""Base of the one-class machines."""
+"""Base of the one-class estimators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from maxmargin.solvers.solution import Solution
 
 
 class BaseOneClass(OutlierMixin, BaseSVM):
-    """Scores and predictions of the one-class machines."""
+    """Scores and predictions of the one-class estimators."""
 
     def _keep(
         self, X: Any, order: Index, used: Index, coef: Floats, offset: Floats, solution: Solution

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.solvers.solution import Solution, Status
+from maxmargin._compiled.limits import Limit
+from maxmargin.solvers.solution import Solution, Status, ended
 
 ADVICE = {
     Status.MAX_ITER: "the budget of iterations (max_iter) was used up; scale the features (for "
@@ -30,21 +33,26 @@ _WORST_FIRST = (
 )
 
 
-def report(estimator: Any, solutions: Sequence[Solution]) -> None:
+def report(
+    estimator: Any, solutions: Sequence[Solution], not_begun: int = 0, limit: Limit | None = None
+) -> None:
     """Set the attributes that describe the course of training; warn if a problem was not solved.
 
-    The advice of the warning is the estimator's attribute `_advice`.
+    `not_begun` further problems have no solution, as the time was up; `limit` is what ended them. The advice
+    of the warning is the estimator's attribute `_advice`.
     """
-    statuses = [s.status for s in solutions]
+    statuses = Counter(s.status for s in solutions)
+    if not_begun and limit is not None:
+        statuses[ended(limit)] += not_begun
     worst = next((s for s in _WORST_FIRST if s in statuses), Status.SOLVED)
     estimator.status_ = str(worst)
     estimator.fit_status_ = int(worst is not Status.SOLVED)
     estimator.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
     estimator.n_kernel_calls_ = sum(s.n_kernel_calls for s in solutions)
     if worst is not Status.SOLVED:
-        short = sum(s is not Status.SOLVED for s in statuses)
-        which = f"{short} of {len(statuses)} machines" if len(statuses) > 1 else "The solver"
-        violation = max(s.violation for s in solutions)
+        total = statuses.total()
+        which = f"{total - statuses[Status.SOLVED]} of {total} class pairs" if total > 1 else "The solver"
+        violation = np.inf if not_begun else max(s.violation for s in solutions)
         warnings.warn(
             f"{which} ended with status {str(worst)!r} (violation {violation:.2g}, tol "
             f"{estimator.tol:g}): {estimator._advice[worst]}.",

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin import solvers
 from maxmargin._sklearn import num_samples
-from maxmargin._types import Index
+from maxmargin._types import Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
@@ -19,7 +19,7 @@ from maxmargin.solvers.state import Stop
 
 @dataclass(frozen=True)
 class Plan:
-    """Solver, precision, order of the rows, budgets and threads of a fit.
+    """Solver, tolerance, precision of the rows, budget of their cache and threads of a fit.
 
     Examples
     --------
@@ -46,11 +46,11 @@ class Plan:
         typical = [sub.problem for sub in problems.typical]
         tol = estimator.tol
         # Checking float32 values would cost more than computing float64 ones.
-        largest = max(len(s.samples) // (2 if s.problem.twins else 1) for s in problems.typical)
+        largest = max(len(s.samples) // (2 if s.problem.paired else 1) for s in problems.typical)
         rough = tol < costs.ROUGH or max(map(_float32_rounding, typical)) > 10 * tol
         small = largest <= (costs.DOUBLE_IF_ROUGH_UP_TO if rough else costs.DOUBLE_UP_TO)
         return cls(
-            solver=solvers.get(estimator.solver),
+            solver=_solver(estimator.solver, typical[0]),
             stop=Stop(
                 tol=tol * typical[0].tolerance_share,
                 max_iter=None if estimator.max_iter == -1 else estimator.max_iter,
@@ -60,7 +60,7 @@ class Plan:
             n_jobs=estimator.n_jobs,
         )
 
-    def gram(self, X: Any, kernel: Any, order: Index, problems: Subproblems) -> Any:
+    def gram(self, X: Any, kernel: Any, order: Index, problems: Subproblems) -> Rows:
         """The kernel rows ``X[order]``."""
         from maxmargin.gram.gram import Gram  # compiled loops: not at import
 
@@ -73,6 +73,18 @@ class Plan:
             segments=problems.bounds if len(problems) > 1 else None,
             n_jobs=self.n_jobs,
         )
+
+
+def _solver(name: Any, problem: Dual) -> Solver[Any]:
+    """The solver of an estimator.
+
+    "auto" is `Batch`, but for the problem of Crammer and Singer its own solver, and SMO where there are more
+    groups than find a place in a working set.
+    """
+    if name == "auto" and problem.per_sample:
+        return solvers.get("crammer-singer")
+    solver = solvers.get(name)
+    return solvers.get("smo") if name == "auto" and not solver.accepts(problem) else solver
 
 
 def _float32_rounding(problem: Dual) -> float:

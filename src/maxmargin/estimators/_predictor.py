@@ -87,7 +87,7 @@ class KernelPredictor(BaseEstimator):
 
     @property
     def _gamma(self) -> float:
-        """The number used for gamma. scikit-learn's machines have it, and its tests and others read it."""
+        """The number used for gamma. scikit-learn's estimators have it, and its tests and others read it."""
         return self._model.kernel.gamma
 
     @property
@@ -105,7 +105,7 @@ class KernelPredictor(BaseEstimator):
         return self.get_model().combine(self.dual_coef_)
 
     def _linear_values(self, X: Any, intercept: Floats) -> Floats:
-        """Values of the linear machines `coef_`."""
+        """Values of the linear functions with the weights `coef_`."""
         model = self.get_model()
         return linear(check_samples(self, X, model), self._linear_coef(), intercept)
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from maxmargin.solvers.solution import Record, Solution
 
-# The gap is computed once a machine is solved: until then its column is empty.
+# The gap is computed once a problem is solved: until then its column is empty.
 _TITLES = (
-    "machine", "iterations", "violation", "objective", "relative gap", "SVs", "kernel values", "seconds",
+    "problem", "iterations", "violation", "objective", "relative gap", "SVs", "kernel values", "seconds",
 )  # fmt: skip
 
 
 class LiveTable:
-    """A table with one line per machine, redrawn in a terminal and printed line by line elsewhere."""
+    """A table with one line per problem, redrawn in a terminal and printed line by line elsewhere."""
 
     def __init__(self, title: str, pause: float = 0.2) -> None:
         from rich.console import Console
@@ -50,10 +50,10 @@ class LiveTable:
             else:
                 self._console.print(self._table())
 
-    def update(self, machine: str, record: Record) -> None:
-        """Show the latest record of a machine."""
+    def update(self, problem: str, record: Record) -> None:
+        """Show the latest record of a problem."""
         with self._lock:
-            self._rows[machine] = record
+            self._rows[problem] = record
             now = time.monotonic()
             if now - self._drawn < self._pause:
                 return
@@ -61,10 +61,10 @@ class LiveTable:
             if self._live is not None:
                 self._live.update(self._table(), refresh=True)
 
-    def end(self, machine: str, solution: Solution) -> None:
-        """Show the relative gap that a machine has ended with."""
+    def end(self, problem: str, solution: Solution) -> None:
+        """Show the relative gap at the end of a problem's run."""
         with self._lock:
-            self._gaps[machine] = solution.relative_gap
+            self._gaps[problem] = solution.relative_gap
 
     def _table(self) -> Any:
         from rich import box
@@ -72,15 +72,15 @@ class LiveTable:
 
         table = Table(title=self._title, box=box.SIMPLE_HEAD, padding=0)  # fits 80 columns
         for title in _TITLES:
-            name = title == "machine"
+            name = title == "problem"
             table.add_column(title, justify="left" if name else "right", overflow="fold")
-        for machine, r in list(self._rows.items())[-20:]:
+        for problem, r in list(self._rows.items())[-20:]:
             table.add_row(
-                machine,
+                problem,
                 f"{r.n_iter:,}",
                 f"{r.violation:.1e}",
                 f"{r.objective:.6g}",
-                f"{self._gaps[machine]:.1e}" if machine in self._gaps else "",
+                f"{self._gaps[problem]:.1e}" if problem in self._gaps else "",
                 f"{r.n_support:,}",
                 f"{r.n_kernel_evals:,}",
                 f"{r.seconds:.2f}",

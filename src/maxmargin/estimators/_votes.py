@@ -15,7 +15,7 @@ def pair_values(parts, intercept):
     """Decision values (n_samples, n_pairs) from expansions (n_classes, n_samples, n_classes - 1).
 
     ``parts[c, s, r]`` is the expansion of sample s over the support vectors of class c with the r-th row of
-    scikit-learn's `dual_coef_`: the machine of classes a < b has row b - 1 for class a and row a for class b.
+    scikit-learn's `dual_coef_`: the model of classes a < b has row b - 1 for class a and row a for class b.
     """
     k, n = parts.shape[0], parts.shape[1]
     out = np.empty((n, k * (k - 1) // 2))

@@ -1,4 +1,4 @@
-"""One machine for K classes: the All-Distances SVM."""
+"""One problem for K classes: the All-Distances SVM."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from maxmargin import dual
 from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from maxmargin._types import Floats
-from maxmargin.estimators._one_machine import OneMachineSVC
+from maxmargin.estimators._joint_classes import JointSVC
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.model import KernelModel
 from maxmargin.estimators.search_axes import Axis
 
 
-class AllDistancesSVC(OneMachineSVC):
+class AllDistancesSVC(JointSVC):
     r"""All-Distances SVM: the reduced hulls of K classes, each drawn to all others, in one problem.
 
     .. math:: \min_u \tfrac12\sum_{i,j} u_i\,\alpha_{ij}k(x_i, x_j)\,u_j,\quad
@@ -33,7 +33,7 @@ class AllDistancesSVC(OneMachineSVC):
     .. math:: f_r(x) = \langle w_r, \phi(x)\rangle + b_r - \rho_r,\qquad w_r = c_r - c,\quad
               b_r = -\langle w_r, c\rangle,\quad \rho_r = \|w_r\|^2.
 
-    For two classes it is the machine of the reduced hulls, that of `NuSVC`.
+    For two classes the solution is that of the reduced hulls, as in `NuSVC`.
 
     Parameters
     ----------

@@ -20,8 +20,7 @@ from maxmargin.estimators._plan import Plan
 from maxmargin.estimators._predictor import KernelPredictor
 from maxmargin.estimators._warm_start import Start, WarmStart
 from maxmargin.estimators.model import KernelModel
-from maxmargin.estimators.search_axes import Axis
-from maxmargin.kernels.gamma import resolve_gamma
+from maxmargin.estimators.search_axes import Axis, kernel_of
 from maxmargin.kernels.kernel import NAMES, Kernel
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.interrupt import watch_interrupt
@@ -63,12 +62,8 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
 
     def _kernel_for(self, X: Any, kept: Index) -> Kernel:
         """The kernel with its numbers; gamma is estimated from the rows `kept`, which have a weight."""
-        plain = callable(self.kernel) or self.kernel == "precomputed"
-        if self.gamma == "scale" and not plain and len(kept) < X.shape[0]:
-            X = X[kept]
-        gamma = 0.0 if plain else resolve_gamma(self.gamma, X)
         # For `_model_of`, after the solver has run. It stays: threads may fit the same estimator.
-        self._kernel = Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+        self._kernel = kernel_of(self, X, kept)
         return self._kernel
 
     def _solve(
@@ -80,10 +75,10 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
         limit: Limit,
         *,
         double: bool = False,
-    ) -> list[Solution]:
+    ) -> dict[int, Solution]:
         """Solve the problems over one Gram matrix of the rows `order` of X.
 
-        The solution of a problem that was not begun when the time was up has no variables.
+        Problems that were not begun when the time was up are missing.
         """
         plan = Plan.of(self, problems, double=double)
         found: dict[int, Solution] = {}
@@ -99,15 +94,14 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
                     n_jobs=plan.n_jobs,
                 )
                 observers.end(problems, found)
-        nothing = not_begun(np.zeros(0), np.zeros(0), limit)
-        return [found.get(k, nothing) for k in range(len(problems))]
+        return found
 
     def _solve_one(self, X: Any, order: Index, problem: Dual, warm: Floats | None, limit: Limit) -> Solution:
         """The solution of the only problem of an estimator, over the rows `order` of X."""
         kernel = self._kernel_for(X, np.sort(order))
         problems = Subproblems.one(problem, len(order), warm)
-        solution = self._solve(X, kernel, order, problems, limit)[0]
-        if not len(solution.u):
+        solution = self._solve(X, kernel, order, problems, limit).get(0)
+        if solution is None:
             u = problem.start()
             solution = not_begun(u, problem.ridge * u - problem.p, limit, problem.n_groups)
         return solution

@@ -1,4 +1,4 @@
-"""One machine for K classes: Crammer and Singer's."""
+"""One problem for K classes: Crammer and Singer's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from maxmargin import dual
 from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin._types import Floats
-from maxmargin.estimators._one_machine import OneMachineSVC
+from maxmargin.estimators._joint_classes import JointSVC
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.search_axes import Axis
 
 
-class CrammerSingerSVC(OneMachineSVC):
-    r"""Crammer and Singer's machine: one weight vector per class, one slack per sample, no bias.
+class CrammerSingerSVC(JointSVC):
+    r"""Crammer and Singer's classifier: one weight vector per class, one slack per sample, no bias.
 
     .. math:: \min \tfrac12\sum_r\|w_r\|^2 + C\sum_i\xi_i,\qquad
               \langle w_{y_i} - w_r, \phi(x_i)\rangle \ge 1 - \xi_i\ (r \ne y_i),\ \xi_i \ge 0;
@@ -34,7 +34,7 @@ class CrammerSingerSVC(OneMachineSVC):
     kernel, degree, gamma, coef0, tol, cache_size, verbose, max_iter, max_time, n_jobs, warm_start
         See `SVC`.
     solver : str or Solver, default="crammer-singer"
-        A solver that takes this dual.
+        A solver that takes this dual; "auto" is the default too. "batch" takes up to 1,024 samples.
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
     """
 
     _model: KernelModel
-    # Labels of the machine's negative and positive side.
+    # Labels of the negative and the positive side in `_svm`.
     _sides: NDArray[Any]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
@@ -165,7 +165,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         -------
         self : object
         """
-        return self._learn(X, y, classes, sample_weight, first=not hasattr(self, "_machine"))
+        return self._learn(X, y, classes, sample_weight, first=not hasattr(self, "_svm"))
 
     def forget(self, indices: ArrayLike) -> IncrementalSVC:
         """Unlearn rows that are held.
@@ -197,12 +197,12 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         rows = np.unique(rows % self.n_held_)
         if len(rows) == self.n_held_:
             raise ValueError("All rows would be forgotten: fit anew instead, or keep at least one.")
-        self._machine.forget(self._machine.held[rows])
+        self._svm.forget(self._svm.held[rows])
         self._publish()
         return self
 
     def leave_one_out(self) -> Floats:
-        """The decision value of each held row by the machine that is trained on all others.
+        """The decision value of each held row by the model that is trained on all others.
 
         Returns
         -------
@@ -220,7 +220,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         0.9754
         """
         check_is_fitted(self)
-        return self._machine.leave_one_out()
+        return self._svm.leave_one_out()
 
     def _learn(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, *, first: bool, alone: bool = False
@@ -243,22 +243,22 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
             X, y, weight = X[kept], y[kept], weight[kept]
         if first:
             gamma = 0.0 if callable(self.kernel) else resolve_gamma(self.gamma, X, weight)
-            machine = self._empty_machine(gamma)
+            svm = self._empty_svm(gamma)
         else:
-            gamma, machine = self.__dict__["gamma_"], self.__dict__["_machine"]
+            gamma, svm = self.__dict__["gamma_"], self.__dict__["_svm"]
         # The first label that was seen alone is negative until the other is known to be smaller.
         side = np.where(y == labels[0], -1.0, 1.0)
-        machine.add(X, side, 1.0 / (2.0 * self.C * weight))
+        svm.add(X, side, 1.0 / (2.0 * self.C * weight))
         # Only now: rows may have been refused.
-        self.gamma_, self._machine, self._sides = gamma, machine, labels
+        self.gamma_, self._svm, self._sides = gamma, svm, labels
         self.classes_ = np.sort(labels)
         self._publish()
         return self
 
-    def _empty_machine(self, gamma: float) -> Any:
-        from maxmargin.solvers.incremental import ExactMachine  # compiled loops: not at import
+    def _empty_svm(self, gamma: float) -> Any:
+        from maxmargin.solvers.incremental import ExactSVM  # compiled loops: not at import
 
-        return ExactMachine(
+        return ExactSVM(
             Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0),
             most_bytes=int(self.cache_size * 1e6),
             factor_bytes=int(self.max_factor * 1e6),
@@ -272,19 +272,19 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         return sp.csr_array(X) if self._model.sparse else X.toarray()
 
     def _publish(self) -> None:
-        """The model and the attributes of the machine's present state."""
-        machine = self._machine
-        held = machine.held
-        used = np.flatnonzero(machine.u[held])
+        """Set the model and the attributes from the present state of `_svm`."""
+        svm = self._svm
+        held = svm.held
+        used = np.flatnonzero(svm.u[held])
         at = held[used]
-        self._publish_support(len(held), used, machine.X[at], machine.y[at], machine.u[at], machine.level)
+        self._publish_support(len(held), used, svm.X[at], svm.y[at], svm.u[at], svm.level)
 
     def _publish_support(self, n: int, used: Index, vectors: Any, y: Floats, u: Floats, level: float) -> None:
         """The model of n rows of which `used` are support vectors, with sides y and multipliers u."""
         sign = self._sign()
         sides = sign * y
         self._model = model = KernelModel(
-            self._machine.kernel,
+            self._svm.kernel,
             configured(vectors),
             used.astype(np.int32),
             np.array([np.count_nonzero(sides < 0), np.count_nonzero(sides > 0)], dtype=np.int32),
@@ -298,7 +298,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         self.dual_coef_, self.intercept_ = model.dual_coef, model.intercept
 
     def _sign(self) -> float:
-        """Of the machine's sides against scikit-learn's, where the larger label is positive."""
+        """Sign of the sides in `_svm` relative to scikit-learn's, where the larger label is positive."""
         return 1.0 if self._sides[0] == self.classes_[0] else -1.0
 
     # -- state -----------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
             The rows, their sides, ridges and multipliers.
         """
         check_is_fitted(self)
-        X, y, ridge, u = self._machine.rows()
+        X, y, ridge, u = self._svm.rows()
         return HeldRows(X, y, ridge, u, self._sides, self.gamma_, float(self.intercept_[0]))
 
     def set_rows(self, rows: HeldRows) -> IncrementalSVC:
@@ -343,9 +343,9 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        machine = self._empty_machine(rows.gamma)
-        machine.restore(rows.X, rows.y, rows.ridge, rows.u)
-        self.gamma_, self._machine, self._sides = rows.gamma, machine, rows.labels
+        svm = self._empty_svm(rows.gamma)
+        svm.restore(rows.X, rows.y, rows.ridge, rows.u)
+        self.gamma_, self._svm, self._sides = rows.gamma, svm, rows.labels
         self.classes_ = np.sort(rows.labels)
         self.n_features_in_ = rows.X.shape[1]
         used = np.flatnonzero(rows.u)

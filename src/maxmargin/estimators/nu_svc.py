@@ -48,7 +48,7 @@ class NuSVC(BaseSVC):
 
     See Also
     --------
-    SVC : The same machine with C in place of nu.
+    SVC : The same classifier with C in place of nu.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Outlier detection: the one-class machine of Schölkopf et al."""
+"""Outlier detection: the one-class SVM of Schölkopf et al."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from maxmargin.estimators.search_axes import Axis
 
 
 class OneClassSVM(BaseOneClass):
-    r"""One-class machine; takes the place of `sklearn.svm.OneClassSVM`.
+    r"""One-class SVM; takes the place of `sklearn.svm.OneClassSVM`.
 
     Minimises :math:`\tfrac12\|\sum_i \alpha_i \phi(x_i)\|^2` with :math:`\sum_i \alpha_i = 1`,
     :math:`0 \le \alpha_i \le 1/(\nu n)`; coefficients and offset are reported in LIBSVM's scaling,

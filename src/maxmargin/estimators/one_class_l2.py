@@ -1,4 +1,4 @@
-"""Outlier detection: the one-class machine with squared slacks."""
+"""Outlier detection: the one-class SVM with squared slacks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from maxmargin.solvers.solution import Solution
 
 
 class L2OneClassSVM(BaseOneClass):
-    r"""One-class machine with squared slacks, the problem of OneClassMaxMinOver.
+    r"""One-class SVM with squared slacks, the problem of OneClassMaxMinOver.
 
     .. math::
 
@@ -51,10 +51,10 @@ class L2OneClassSVM(BaseOneClass):
         Weight of the squared slacks, positive and finite: the paper's C, twice that of
         `maxmargin.SVC` with ``loss="squared_hinge"``, which minimises C times the sum of squares.
     kernel, degree, gamma, coef0, tol, cache_size, verbose, max_iter
-        See `maxmargin.SVC`. The violation that `tol` bounds is that of the machine with margin 1.
+        See `maxmargin.SVC`. The violation that `tol` bounds is that of the solution scaled to margin 1.
     solver : str or Solver, default="auto"
         "auto" (the same as "batch"), "maxminover", the paper's, "mdm-accelerated", or any other that takes
-        `maxmargin.dual.one_class_l2`. All find the same machine; "maxminover" is the slowest at small `tol`.
+        `maxmargin.dual.one_class_l2`. All find the same solution; "maxminover" is the slowest at small `tol`.
     max_time, n_jobs, warm_start
         See `maxmargin.SVC`. With ``solver="maxminover"`` a warm start continues from the counters.
 

@@ -26,7 +26,7 @@ from maxmargin.estimators.decisions import decision_values, voted_classes
 from maxmargin.estimators.model import KernelModel
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers.many import Subproblem, Subproblems
-from maxmargin.solvers.solution import Solution, Status
+from maxmargin.solvers.solution import Record, Solution, Status
 
 
 class BaseSVC(ClassifierMixin, BaseSVM):
@@ -89,26 +89,25 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         segments = np.searchsorted(label, np.arange(len(self.classes_) + 1))
         self._check_classes(np.add.reduceat(weight, segments[:-1]))
         kernel = self._kernel_for(X, kept)
-        pairs = list(combinations(range(len(self.classes_)), 2))
-        subproblems = self._subproblems(pairs, order, segments, weight)
+        subproblems = self._subproblems(order, segments, weight)
         double = subproblems.typical[0].problem.self_scaled
-        solutions = self._solve(X, kernel, order, subproblems, limit, double=double)
-        problems, scaled = {}, list(solutions)
+        # Pairs that were not begun keep coefficients of zero. There may be very many of them, and no time.
+        begun = self._solve(X, kernel, order, subproblems, limit, double=double)
+        solved: dict[int, tuple[Dual, Solution]] = {}
         lengths: Floats | None = None
-        for k, solution in enumerate(solutions):
-            if len(solution.u):  # else it was not begun: the pair keeps coefficients of zero
-                sub = subproblems[k]
-                if sub.problem.two_hulls and lengths is None:
-                    lengths = _lengths(X, kernel, order)
-                own = None if lengths is None else lengths[sub.samples]
-                problems[k], scaled[k] = self._as_reported(sub.problem, solution, own)
-        self._assemble(X, order, segments, pairs, problems, scaled)
-        begun = [(pairs[k], subproblems[k], s) for k, s in enumerate(solutions) if len(s.u)]
+        for k, solution in sorted(begun.items()):
+            sub = subproblems[k]
+            if sub.problem.two_hulls and lengths is None:
+                lengths = _lengths(X, kernel, order)
+            own = None if lengths is None else lengths[sub.samples]
+            solved[k] = self._as_reported(sub.problem, solution, own)
+        self._assemble(X, order, segments, subproblems, solved)
         self._keep_starts(
-            (_start_name(p, m.problem), Start(order[m.samples], s.u, box(m.problem))) for p, m, s in begun
+            (_start_name(m.segments, m.problem), Start(order[m.samples], s.u, box(m.problem)))
+            for m, s in ((subproblems[k], s) for k, s in begun.items())
         )
-        report(self, scaled)
-        self._check_solutions([(problem, scaled[k]) for k, problem in problems.items()])
+        report(self, [s for _, s in solved.values()], len(subproblems) - len(solved), limit)
+        self._check_solutions(list(solved.values()))
         return self
 
     def _as_reported(
@@ -128,17 +127,15 @@ class BaseSVC(ClassifierMixin, BaseSVM):
     def _check_classes(self, size: Floats) -> None:
         """Refuse parameters that do not suit every pair of classes with these sums of weights."""
 
-    def _subproblems(
-        self, pairs: list[tuple[int, int]], order: Index, segments: Index, weight: Floats
-    ) -> Subproblems:
+    def _subproblems(self, order: Index, segments: Index, weight: Floats) -> Subproblems:
         """One problem per pair."""
-        a, b = np.array(pairs).T
+        a, b = np.triu_indices(len(self.classes_), 1)
         counts = np.diff(segments)
         total = np.add.reduceat(weight, segments[:-1])
         return Subproblems(
             segments,
             counts[a] + counts[b],
-            lambda k: self._subproblem(pairs[k], order, segments, weight),
+            lambda k: self._subproblem((int(a[k]), int(b[k])), order, segments, weight),
             int(np.argmax(total[a] + total[b])),
         )
 
@@ -170,7 +167,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         name = f"{self.classes_[first]} / {self.classes_[second]}"
         start = None
         if self.warm_start:
-            start = self._start(_start_name(pair, problem), order[samples], box=box(problem))
+            start = self._start(_start_name(np.array(pair), problem), order[samples], box=box(problem))
         return Subproblem(name, problem, samples, np.array(pair), start)
 
     # -- from solutions to scikit-learn's attributes -------------------------------------------
@@ -180,32 +177,34 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         X: Any,
         order: Index,
         segments: Index,
-        pairs: list[tuple[int, int]],
-        problems: dict[int, Dual],
-        solutions: list[Solution],
+        subproblems: Subproblems,
+        solved: dict[int, tuple[Dual, Solution]],
     ) -> None:
-        k = len(self.classes_)
-        coef = np.zeros((k - 1, len(order)))
-        intercept = np.zeros(len(pairs))
-        for p, problem in problems.items():
-            a, b = pairs[p]
-            weights, intercept[p] = _hyperplane(problem, solutions[p])
+        """Fitted attributes from the pairs that were begun."""
+        planes = {k: _hyperplane(problem, solution) for k, (problem, solution) in solved.items()}
+        used = np.zeros(len(order), np.bool_)
+        for k, (weights, _) in planes.items():
+            used[subproblems[k].samples] |= weights != 0
+        # Support vectors of each class: a pair is two contiguous ranges of them too.
+        at = np.concatenate([[0], np.cumsum(used)])[segments]
+        coef = np.zeros((len(self.classes_) - 1, at[-1]))
+        intercept = np.zeros(len(subproblems))
+        for k, (weights, constant) in planes.items():
+            a, b = subproblems[k].segments
             n_first = segments[a + 1] - segments[a]
-            coef[b - 1, segments[a] : segments[a + 1]] = weights[:n_first]
-            coef[a, segments[b] : segments[b + 1]] = weights[n_first:]
-        used = np.flatnonzero(coef.any(axis=0))
-        model = self._model_of(
-            X,
-            order[used],
-            n_support=np.histogram(used, bins=segments)[0],
-            coef=np.ascontiguousarray(coef[:, used]),
-            intercept=intercept,
-        )
+            coef[b - 1, at[a] : at[a + 1]] = weights[:n_first][used[segments[a] : segments[a + 1]]]
+            coef[a, at[b] : at[b + 1]] = weights[n_first:][used[segments[b] : segments[b + 1]]]
+            intercept[k] = constant
+        model = self._model_of(X, order[used], n_support=np.diff(at), coef=coef, intercept=intercept)
         self._publish(model)
-        self.n_iter_ = np.array([max(1, s.n_iter) for s in solutions], dtype=np.int32)
-        self.dual_gap_ = np.array([s.gap for s in solutions])
-        self.relative_gap_ = np.array([s.relative_gap for s in solutions])
-        self.trace_ = [s.trace for s in solutions]
+        self.n_iter_ = np.ones(len(subproblems), np.int32)
+        self.dual_gap_ = np.full(len(subproblems), np.inf)
+        self.relative_gap_ = np.full(len(subproblems), np.inf)
+        self.trace_: list[tuple[Record, ...]] = [()] * len(subproblems)
+        for k, (_, solution) in solved.items():
+            self.n_iter_[k] = max(1, solution.n_iter)
+            self.dual_gap_[k], self.relative_gap_[k] = solution.gap, solution.relative_gap
+            self.trace_[k] = solution.trace
 
     def _linear_coef(self) -> Any:
         return super()._linear_coef() if len(self.classes_) == 2 else linear_coef(self.get_model())
@@ -268,9 +267,9 @@ def _lengths(X: Any, kernel: Kernel, order: Index) -> Floats:
     return np.sqrt(np.abs(Gram(X, kernel, cache_bytes=0, dtype=np.float64, index=order).diag))
 
 
-def _start_name(pair: tuple[int, int], problem: Dual) -> str:
+def _start_name(pair: Index, problem: Dual) -> str:
     """The name of a pair's solution; problems of another kind do not start from it."""
-    return f"{problem.name} {pair}"
+    return f"{problem.name} {tuple(pair.tolist())}"
 
 
 def _hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:

@@ -1,8 +1,13 @@
-"""The parameters along which a search trains an estimator, declared by the estimator itself."""
+"""The questions of a search to an estimator: along which parameters to train, and the kernel of some rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from maxmargin._types import Index
+from maxmargin.kernels.gamma import resolve_gamma
+from maxmargin.kernels.kernel import Kernel
 
 
 @dataclass(frozen=True)
@@ -20,3 +25,27 @@ class Axis:
 
     parameter: str
     ascending: bool
+
+
+def kernel_of(estimator: Any, X: Any, kept: Index) -> Kernel:
+    """The kernel that an estimator has when it is trained on rows of X, with its numbers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not changed; need not be fitted.
+    X : array-like or sparse matrix
+        The training rows; anything if the kernel is a function or precomputed.
+    kept : ndarray of int
+        The rows with a positive weight, from which ``gamma="scale"`` is estimated.
+
+    Returns
+    -------
+    Kernel
+        Raises ValueError if gamma cannot be estimated.
+    """
+    plain = callable(estimator.kernel) or estimator.kernel == "precomputed"
+    if estimator.gamma == "scale" and not plain and len(kept) < X.shape[0]:
+        X = X[kept]
+    gamma = 0.0 if plain else resolve_gamma(estimator.gamma, X)
+    return Kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)

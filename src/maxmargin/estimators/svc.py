@@ -51,7 +51,7 @@ class SVC(BaseSVC):
     verbose : bool, default=False
         Show a live table of the solver's progress.
     max_iter : int, default=-1
-        Budget of pair steps per machine; -1 stands for ``max(10**7, 100 n_samples)``.
+        Budget of pair steps per pair of classes; -1 stands for ``max(10**7, 100 n_samples)``.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Shape of the decision function for more than two classes.
     break_ties : bool, default=False
@@ -86,26 +86,26 @@ class SVC(BaseSVC):
     classes_, class_weight_ : ndarray of shape (n_classes,)
         Labels and their weights.
     n_iter_ : ndarray of shape (n_pairs,)
-        Pair steps of each machine.
+        Pair steps for each pair of classes.
     status_ : str
-        "solved", or why the worst machine ended: "max_iter", "max_time", "stalled", "infeasible",
-        "interrupted".
+        "solved", or why training ended, for the pair of classes with the worst status: "max_iter",
+        "max_time", "stalled", "infeasible", "interrupted".
     fit_status_ : int
         0 if solved, 1 otherwise.
     dual_gap_ : ndarray of shape (n_pairs,)
-        Certified bound of the distance to the optimal value of each machine.
+        Certified bound of the distance to the optimal value, for each pair of classes.
     relative_gap_ : ndarray of shape (n_pairs,)
         The same as a fraction of the optimal value, (primal - dual) / max(|primal|, |dual|).
     n_kernel_evals_, n_kernel_calls_ : int
         Kernel values computed, and used.
     trace_ : list of tuple of Record
-        The course of each machine.
+        The records of training, for each pair of classes.
     n_features_in_, feature_names_in_, shape_fit_
         As in scikit-learn.
 
     See Also
     --------
-    NuSVC : The same machine with nu in place of C.
+    NuSVC : The same classifier with nu in place of C.
 
     Examples
     --------
@@ -215,18 +215,18 @@ def _as_c_svc(problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual,
     if solution.status is Status.INFEASIBLE or not square > 0:
         return problem, replace(solution, gap=np.inf)  # no multiple of it is a bound
     y = np.where(problem.group == 0, 1.0, -1.0)
-    machine = dual.squared_c_svc(y, problem.ridge)
+    svm = dual.squared_c_svc(y, problem.ridge)
     u, g = 2.0 / square * y * solution.u, 2.0 / square * y * solution.gradient - y
     noise = 2.0 / square * solution.noise  # a gradient of the hulls is multiplied by the same factor
     # The coefficients are rounded once more, each by half an ulp; |k(x, z)| is at most the lengths' product.
     noise = noise + 2.0**-52 * lengths * float(np.abs(u) @ lengths)
-    return machine, replace(
+    return svm, replace(
         solution,
         u=u,
         gradient=g,
-        offset=machine.offset(u, g),
-        gap=float(machine.gap(u, g, noise)),
-        violation=machine.violation(u, g, noise),
+        offset=svm.offset(u, g),
+        gap=float(svm.gap(u, g, noise)),
+        violation=svm.violation(u, g, noise),
         noise=noise,
-        objective=machine.objective(u, g),
+        objective=svm.objective(u, g),
     )

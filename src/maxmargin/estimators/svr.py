@@ -26,7 +26,7 @@ from maxmargin.solvers.solution import Solution, Status
 
 
 class BaseSVR(RegressorMixin, BaseSVM):
-    """Regression by one machine; a subclass supplies its dual problem."""
+    """Regression; a subclass supplies its dual problem."""
 
     _advice: ClassVar[dict[Status, str]] = {
         **BaseSVM._advice,
@@ -129,7 +129,7 @@ class SVR(BaseSVR):
         See `maxmargin.SVC`.
     C : float, default=1.0
         Penalty of the slacks; infinity trains a hard tube, which all residuals must fit into. `dual_gap_` is
-        then that of the machine whose tube is as wide as the largest residual.
+        then that of the problem whose tube is as wide as the largest residual.
     epsilon : float, default=0.1
         Half the width of the tube in which a residual costs nothing.
     shrinking, cache_size, verbose, max_iter
@@ -162,7 +162,7 @@ class SVR(BaseSVR):
 
     See Also
     --------
-    NuSVR : The same machine with nu in place of epsilon.
+    NuSVR : The same regression with nu in place of epsilon.
 
     References
     ----------
@@ -259,7 +259,7 @@ class NuSVR(BaseSVR):
 
     See Also
     --------
-    SVR : The same machine with epsilon in place of nu.
+    SVR : The same regression with epsilon in place of nu.
 
     References
     ----------

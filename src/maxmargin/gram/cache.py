@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin import _costs as costs
 from maxmargin._compiled.lazy import lazy
 from maxmargin._compiled.limits import slices
 from maxmargin._compiled.memory import LINE, recycled
@@ -18,13 +19,6 @@ from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
 
 Array = NDArray[Any]
-
-# Below this many multiplications a second thread costs more than it saves (about half a millisecond of work).
-_WORTH_A_THREAD = 20_000_000
-# Fewest columns of a slice; no tile is wider.
-_SLICE_COLUMNS = 512
-# Length of a row from which on alignment is worth its padding.
-_LONG = 1024
 
 
 class CachedRows:
@@ -71,7 +65,7 @@ class CachedRows:
     def _length(self, n: int) -> int:
         """Length of a row of n values with padding: long rows begin on cache lines, short ones need not."""
         values = LINE // self.dtype.itemsize
-        return n if n < _LONG else -(-n // values) * values
+        return n if n < costs.ALIGNED_FROM else -(-n // values) * values
 
     @property
     def table(self) -> Array:
@@ -124,16 +118,25 @@ class CachedRows:
 
         Long work is done in slices, see `maxmargin._compiled.limits`.
         """
-        if callable(self.kernel.name):
+        if not self.releases_gil:
             work(0, n)
             return
 
         def sliced(a: int, b: int) -> None:
-            for s, e in slices(b - a, cost, _SLICE_COLUMNS):
+            for s, e in slices(b - a, cost, costs.SLICE_COLUMNS):
                 work(a + s, a + e)
 
-        smallest = int(_WORTH_A_THREAD / max(1.0, cost)) + 1
+        smallest = int(costs.WORTH_A_THREAD / max(1.0, cost)) + 1
         self.threads.run(sliced, self.threads.split(n, smallest))
+
+    @property
+    def releases_gil(self) -> bool:
+        """Whether rows are computed outside the interpreter: not by a callable."""
+        return not callable(self.kernel.name)
+
+    def use_one_thread(self) -> None:
+        """Compute rows in the thread that asks for them."""
+        self.threads = Threads(1)
 
     def count(self, evals: int = 0, calls: int = 0) -> None:
         """Add to the counters."""
@@ -182,7 +185,7 @@ class CachedRows:
         (tally or self).count(calls=-len(missing))  # computed, not yet used
 
     def held(self, rows: Index) -> Mask:
-        """Tell which of `rows` are complete in `table`."""
+        """Return which of `rows` are complete in `table`."""
         return np.asarray(self.valid[rows].all(axis=1) & (self.slot[rows] >= 0))
 
     def rows(self, idx: ArrayLike, tally: Tally | None = None) -> Array:

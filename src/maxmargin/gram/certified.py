@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from maxmargin import _costs as costs
 from maxmargin._compiled.lazy import lazy
 from maxmargin._sklearn import safe_indexing
 from maxmargin._types import Floats, Index, Rows
@@ -16,9 +17,6 @@ from maxmargin.kernels.expansion import expand
 from maxmargin.kernels.rounding import Rounding
 
 Array = NDArray[Any]
-
-# Columns of a precomputed matrix that are gathered at a time.
-_COLUMNS = 4096
 
 
 class CertifiedRows(SummedRows):
@@ -41,8 +39,8 @@ class CertifiedRows(SummedRows):
         """Return ``K[rows, columns] @ coef`` in float64 throughout, independent of `dtype`."""
         if self.kernel.name == "precomputed":
             out = np.zeros(len(rows))
-            for s in range(0, len(columns), _COLUMNS):
-                part = slice(s, s + _COLUMNS)
+            for s in range(0, len(columns), costs.GATHERED_COLUMNS):
+                part = slice(s, s + costs.GATHERED_COLUMNS)
                 out += self.points.X[np.ix_(rows, columns[part])] @ coef[part]
             return out
         rows, columns = self._samples(rows), self._samples(columns)
@@ -68,6 +66,10 @@ class CertifiedRows(SummedRows):
         The sum is computed from the rows or, if `double`, by `exact`.
         """
         return (self.double_rounding if double else self.rounding).of_sum(rows, columns, coef)
+
+    def largest_bound(self, double: bool = False) -> float:
+        """Bound what `bound` returns for any rows and coefficients, per unit of the sum of |coef|."""
+        return (self.double_rounding if double else self.rounding).of_any_sum(self.n)
 
     def accurate_bound(self, error: Floats, size: float) -> Floats:
         """Bound the errors of sums from `accurate`, besides the rounding of the results.

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin import _costs as costs
 from maxmargin._compiled.limits import slices
 from maxmargin._types import Floats, Index
 from maxmargin.gram.certified import CertifiedRows
-
-# Features up to which sparse rows are made dense, which is far quicker.
-_DENSE = 2000
 
 
 def nearest(gram: CertifiedRows, rows: Index, others: Index) -> tuple[Index, Floats]:
@@ -20,7 +18,7 @@ def nearest(gram: CertifiedRows, rows: Index, others: Index) -> tuple[Index, Flo
     if gram.kernel.name == "rbf":
         take = (lambda i: i) if gram.index is None else gram.index.__getitem__
         A, B = gram.X[take(rows)], gram.X[take(others)]
-        if sp.issparse(A) and A.shape[1] <= _DENSE:
+        if sp.issparse(A) and A.shape[1] <= costs.DENSE_NEAREST:
             A, B = A.toarray(), B.toarray()
         with gram.threads.blas():
             return _by_distance(A, B)
@@ -36,10 +34,14 @@ def _by_distance(A: Any, B: Any) -> tuple[Index, Floats]:
     ]
     a, b = (np.ravel(square).astype(np.float64) for square in squares)
     found, distance = np.empty(len(a), np.intp), np.empty(len(a))
-    for start, stop in slices(len(a), float(B.shape[0] * B.shape[1]), 64, 1024):
+    # Tiles that stay in a cache: with few features the time goes into reading and writing products.
+    most = max(1, costs.NEAREST_TILE // max(1, len(b)))
+    for start, stop in slices(len(a), float(B.shape[0] * (B.shape[1] + costs.NEAREST_PASSES)), most=most):
         part = slice(start, stop)
         product = A[part] @ B.T
-        gap = b - 2.0 * (product.toarray() if sp.issparse(product) else product)
+        gap = (product.toarray() if sp.issparse(product) else product).astype(np.float64, copy=False)
+        gap *= -2.0
+        gap += b
         found[part] = np.argmin(gap, axis=1)
         distance[part] = a[part] + gap[np.arange(len(gap)), found[part]]
     return found, distance

@@ -46,8 +46,10 @@ class ExactSamples(NamedTuple):
     slope: float
 
     @staticmethod
-    def of(gram: CertifiedRows) -> ExactSamples:
-        """The data of `gram`."""
+    def of(gram: CertifiedRows) -> ExactSamples | None:
+        """The data of `gram`; None for other kernels."""
+        if gram.kernel.name != "rbf":
+            return None
         order = gram.columns if gram.index is None else gram.index
         centre = gram.points.centre
         centre = np.zeros(gram.X.shape[1]) if centre is None else centre
@@ -61,6 +63,11 @@ class DataRows(CertifiedRows):
     def on_demand(self) -> OnDemand | None:
         """Data for compiled loops that compute rows themselves; None where they cannot."""
         return OnDemand.of(self)
+
+    @property
+    def exact_data(self) -> ExactSamples | None:
+        """Data for compiled loops that compute values in float64; None where they cannot."""
+        return ExactSamples.of(self)
 
     @property
     def panelled(self) -> bool:

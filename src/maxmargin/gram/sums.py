@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin import _costs as costs
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_rows
 from maxmargin._types import Index, Mask, Tally
@@ -16,9 +17,6 @@ from maxmargin.kernels.panels import Lines
 
 Array = NDArray[Any]
 Runs = list[tuple[int, int, int]]
-
-# Rows of a streamed tile, which is used once.
-_STREAM_ROWS = 256
 
 
 class SummedRows(CachedRows):
@@ -149,13 +147,13 @@ class SummedRows(CachedRows):
 
     def _tile_stream(self, out: Array, idx: Index, coef: Array) -> Callable[[int, int, int], None]:
         parts = [
-            (self.points.take(idx[s : s + _STREAM_ROWS]), coef[s : s + _STREAM_ROWS])
-            for s in range(0, len(idx), _STREAM_ROWS)
+            (self.points.take(idx[s : s + costs.STREAM_ROWS]), coef[s : s + costs.STREAM_ROWS])
+            for s in range(0, len(idx), costs.STREAM_ROWS)
         ]
 
         def add(c0: int, c1: int, o: int) -> None:
-            step = 2048
-            buffer = aligned(min(len(idx), _STREAM_ROWS) * step, self.dtype)
+            step = costs.STREAM_COLUMNS
+            buffer = aligned(min(len(idx), costs.STREAM_ROWS) * step, self.dtype)
             for A, weights in parts:
                 slots = np.arange(A.n)
                 for c in range(c0, c1, step):
@@ -173,7 +171,7 @@ def _runs(columns: Index) -> Runs | None:
     if not len(columns):
         return []
     cuts = np.flatnonzero(np.diff(columns) != 1) + 1
-    if len(cuts) >= 64:
+    if len(cuts) >= costs.MOST_RUNS:
         return None
     starts = np.concatenate([[0], cuts])
     stops = np.concatenate([cuts, [len(columns)]])

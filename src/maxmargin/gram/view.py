@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._types import Floats, Index, Mask, Rows, Tally
+from maxmargin._types import Floats, Index, Mask, RowData, Rows, Tally
 from maxmargin.gram.on_demand import DataRows
 
 Array = NDArray[Any]
@@ -17,11 +17,11 @@ class View:
     """Some rows and columns of a `Gram` that holds all rows, with its interface."""
 
     # The rows of the table have columns that are not in the view: computing whole rows may be a waste.
-    holds_all = False
+    holds_all = in_place = False
 
     def __init__(self, base: DataRows, index: Index) -> None:
         self.base, self.columns, self.n = base, index, len(index)
-        self.kernel, self.dtype = base.kernel, base.dtype
+        self.dtype = base.dtype
         self.diag: Floats = base.diag[index]
         self.threads, self.capacity, self.cache_bytes = base.threads, base.capacity, base.cache_bytes
         self.cost = base.cost
@@ -92,7 +92,7 @@ class View:
         return precise
 
     @property
-    def on_demand(self) -> Any:
+    def on_demand(self) -> RowData | None:
         """See `Gram.on_demand`; samples are those of the base, see `columns`."""
         return self.base.on_demand
 
@@ -110,9 +110,30 @@ class View:
         """See `Gram.nearest`."""
         return self.base.nearest(self.columns[rows], self.columns[others])
 
+    @property
+    def exact_data(self) -> None:
+        """None: compiled loops number the samples of the base."""
+
+    @property
+    def releases_gil(self) -> bool:
+        """See `Gram.releases_gil`."""
+        return self.base.releases_gil
+
+    def use_one_thread(self) -> None:
+        """See `Gram.use_one_thread`."""
+        self.base.use_one_thread()
+        self.threads = self.base.threads
+
+    def view(self, index: ArrayLike, cache_bytes: int | None = None) -> Rows:
+        """See `Gram.view`; the rows are still those of the base."""
+        return View(self.base, self._own(index))
+
     def part(self, index: Index) -> Rows | None:
         """Return None: the rows of a view are in the cache of its base."""
         return None
+
+    def lend(self) -> None:
+        """Do nothing: the budget is that of the base."""
 
     def reopen(self) -> None:
         """Do nothing: the budget of a view is never lent."""
@@ -128,6 +149,10 @@ class View:
     def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Floats:
         """See `Gram.bound`."""
         return self.base.bound(self.columns[rows], self.columns[columns], coef, double)
+
+    def largest_bound(self, double: bool = False) -> float:
+        """See `Gram.largest_bound`."""
+        return self.base.largest_bound(double)
 
     def accurate_bound(self, error: Floats, size: float) -> Floats:
         """See `Gram.accurate_bound`."""

@@ -14,12 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin import _costs as costs
 from maxmargin._types import Index
-
-# Number of columns up to which memory is negligible: a panel of 16 float64 values per column takes 2 MB.
-_FEW = 1 << 14
-# Columns per entry up to which marking columns is faster than sorting the entries.
-_MARKS = 8
 
 
 def occurring(X: Any) -> Index | None:
@@ -34,10 +30,10 @@ def occurring(X: Any) -> Index | None:
     array([         7, 1000000000])
     """
     d = X.shape[1]
-    if d <= _FEW:
+    if d <= costs.FEW_COLUMNS:
         return None
     entries = X.indices[: X.nnz]
-    if d <= _MARKS * X.nnz:
+    if d <= costs.MARKED_COLUMNS * X.nnz:
         mark = np.zeros(d, np.bool_)
         mark[entries] = True
         found = np.flatnonzero(mark)
@@ -76,7 +72,7 @@ def renumbered(X: Any, columns: Index | None) -> Any:
 
 def compact(X: Any, rows: Index | None = None) -> Any:
     """Renumber the columns that occur in X, or in some rows of it; return X itself if these are most."""
-    if X.shape[1] <= _FEW:
+    if X.shape[1] <= costs.FEW_COLUMNS:
         return X
     return renumbered(X, occurring(X if rows is None else X[rows]))
 

@@ -70,14 +70,15 @@ def scatter_panel(indptr, indices, data, c0, c1, panel):
 
 
 @compiled(fastmath=IN_ORDER)
-def rbf_rows_csr(a_indptr, a_indices, a_data, a, indptr, indices, data, b, panel, c0, c1, out, slots, first):
-    """The same for CSR rows: each row times a panel of columns laid out densely."""
+def rbf_rows_csr(left, a, right, b, panel, c0, c1, out, slots, first):
+    """The same for CSR rows (`Lines`): each row times a panel of columns laid out densely."""
+    a_indptr, a_indices, a_data = left.indptr, left.indices, left.data
     width = panel.shape[1]
     zero = a.dtype.type(0.0)
     acc = np.empty(width, a.dtype)
     for s in range(c0, c1, width):
         e = min(c1, s + width)
-        scatter_panel(indptr, indices, data, s, e, panel)
+        scatter_panel(right.indptr, right.indices, right.data, s, e, panel)
         for r in range(len(a)):
             ar = a[r]
             bs = b[s:e]

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin import _costs as costs
 from maxmargin._compiled.limits import check
 from maxmargin._compiled.threads import Threads
 from maxmargin._sklearn import num_samples, safe_indexing
@@ -16,11 +17,6 @@ from maxmargin._types import Floats
 from maxmargin.kernels._columns import occurring, renumbered
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
-
-# A tile of kernel values: 256 samples by 2,048 support vectors.
-_ROWS, _COLUMNS = 256, 2048
-# Number of multiplications below which threads cost more than they save.
-_WORTH_THREADS = 20_000_000
 
 
 def expand(
@@ -62,13 +58,15 @@ def expand(
     def work(start: int) -> None:
         if start:
             check()
-        stop = min(n, start + _ROWS)
+        stop = min(n, start + costs.EXPANSION_ROWS)
         part = X[start:stop] if hasattr(X, "dtype") else safe_indexing(X, slice(start, stop))
         A = kernel.prepare(part, dtype, like=vectors)
         rows = np.arange(stop - start)
         # Few samples: one tile for all classes, so that a single sample does not need many calls.
-        whole = len(rows) * vectors.n <= _ROWS * _COLUMNS
-        buffer = np.empty(len(rows) * (vectors.n if whole else min(_COLUMNS, vectors.n)), dtype)
+        whole = len(rows) * vectors.n <= costs.EXPANSION_ROWS * costs.EXPANSION_COLUMNS
+        buffer = np.empty(
+            len(rows) * (vectors.n if whole else min(costs.EXPANSION_COLUMNS, vectors.n)), dtype
+        )
         if whole:
             tile = buffer.reshape(len(rows), vectors.n)
             kernel.fill(A, vectors, 0, vectors.n, tile, rows)
@@ -76,17 +74,17 @@ def expand(
             if whole:
                 np.matmul(tile[:, first:last], weights[first:last], out=out[c, start:stop])
                 continue
-            for a in range(first, last, _COLUMNS):
+            for a in range(first, last, costs.EXPANSION_COLUMNS):
                 if a > first:
                     check()
-                e = min(last, a + _COLUMNS)
+                e = min(last, a + costs.EXPANSION_COLUMNS)
                 K = buffer[: len(rows) * (e - a)].reshape(len(rows), e - a)
                 kernel.fill(A, vectors, a, e, K, rows, first=a)
                 out[c, start:stop] += K @ weights[a:e]
 
-    starts = [(s,) for s in range(0, n, _ROWS)]
+    starts = [(s,) for s in range(0, n, costs.EXPANSION_ROWS)]
     work_size = n * vectors.n * (kernel.cost(vectors) + len(coef))
-    if len(starts) > 1 and work_size > _WORTH_THREADS and not callable(kernel.name):
+    if len(starts) > 1 and work_size > costs.WORTH_A_THREAD and not callable(kernel.name):
         with threads:
             threads.run(work, starts)
     else:
@@ -96,7 +94,7 @@ def expand(
 
 
 def linear(X: Any, coef: Any, intercept: Floats) -> Floats:
-    """Decision values of linear machines with weight vectors `coef` (n_machines, d), both sparse or dense."""
+    """Values of linear functions with weight vectors `coef` (n_functions, d), both sparse or dense."""
     if sp.issparse(coef):
         columns = occurring(coef)
         X, coef = renumbered(X, columns), renumbered(coef, columns)

@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
+from maxmargin import _costs as costs
 from maxmargin._compiled.limits import check, slices
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin.kernels.centre import column_means, robust_centre
@@ -38,12 +39,6 @@ NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 _LOG2E = 1.4426950408889634
 # Above it all distinct rows have a kernel value of 0.
 _LARGEST_GAMMA = 1e290
-# Tiles of half a megabyte in float32, which fit the second-level cache of a core.
-_TILE_ROWS, _TILE_COLUMNS = 128, 1024
-# Largest number of values of a panel of dense columns for the sparse product, for the same reason.
-_PANEL_VALUES = 1 << 17
-# Largest number of features for which dense panels are faster than BLAS, and largest panels in bytes.
-_NARROW, _PANELS_BYTES = 64, 1 << 27
 # Scaled squared norms (the exponent of 2 at the centre) from which on rows are distant: an exponent computed
 # from such norms has an error of about 1e-4 in float32, 1e-9 in float64. Beyond the second number products
 # are not used at all: every row within the first is at a distance of at least 34, and the value is below
@@ -165,8 +160,8 @@ class Kernel:
         from maxmargin.kernels.panels import Lines, Panels, padded
 
         d = points.X.shape[1]
-        small = padded(points.n, points.norm.dtype) * d * points.norm.itemsize <= _PANELS_BYTES
-        if not small or not (points.sparse or d <= _NARROW):
+        small = padded(points.n, points.norm.dtype) * d * points.norm.itemsize <= costs.PANELS_BYTES
+        if not small or not (points.sparse or d <= costs.NARROW):
             return points
         panels = Panels(Lines.of(points.X), d, points.norm, self.slope, np.arange(points.n))
         return replace(points, panels=panels)
@@ -250,10 +245,9 @@ class Kernel:
             rbf_rows(A.X * slope, B.X, A.norm, B.norm, c0, c1, out, slots, first)
             return
         panel = aligned((B.X.shape[1], _panel_width(B.X.shape[1])), B.X.dtype)
-        left = (A.X.indptr, A.X.indices, A.X.data * slope, A.norm)
-        right = (B.X.indptr, B.X.indices, B.X.data, B.norm)
+        left, right = Lines(A.X.indptr, A.X.indices, A.X.data * slope, False), Lines.of(B.X)
         for s, e in slices(c1 - c0, B.X.shape[1] + A.X.nnz, panel.shape[1]):  # each slice fills its panels
-            rbf_rows_csr(*left, *right, panel, c0 + s, c0 + e, out, slots, first)
+            rbf_rows_csr(left, A.norm, right, B.norm, panel, c0 + s, c0 + e, out, slots, first)
 
     def _fill_distant(
         self, A: Distant, B: Distant, c0: int, c1: int, out: Array, slots: Array, first: int
@@ -314,11 +308,11 @@ class Kernel:
 
     def _dense_tiles(self, A: Points, B: Points, c0: int, c1: int) -> Any:
         """Products <a, b>, scaled, by BLAS: yields (row, column, tile)."""
-        for r in range(0, A.n, _TILE_ROWS):
-            rows = A.X[r : r + _TILE_ROWS]
+        for r in range(0, A.n, costs.TILE_ROWS):
+            rows = A.X[r : r + costs.TILE_ROWS]
             rows = rows * rows.dtype.type(self.slope)
-            for c in range(c0, c1, _TILE_COLUMNS):
-                yield r, c, rows @ B.X[c : min(c1, c + _TILE_COLUMNS)].T
+            for c in range(c0, c1, costs.TILE_COLUMNS):
+                yield r, c, rows @ B.X[c : min(c1, c + costs.TILE_COLUMNS)].T
 
     def _panel_tiles(self, A: Points, B: Points, c0: int, c1: int) -> Any:
         """Products or 1-norm distances of rows with a transposed dense panel of columns."""
@@ -336,11 +330,11 @@ class Kernel:
                 scatter_panel(B.X.indptr, B.X.indices, B.X.data, c, e, P)
             else:
                 P[:] = B.X[c:e].T
-            tile = np.empty((min(A.n, _TILE_ROWS), e - c), dtype)
-            for r in range(0, A.n, _TILE_ROWS):
-                T = tile[: min(_TILE_ROWS, A.n - r)]
+            tile = np.empty((min(A.n, costs.TILE_ROWS), e - c), dtype)
+            for r in range(0, A.n, costs.TILE_ROWS):
+                T = tile[: min(costs.TILE_ROWS, A.n - r)]
                 if not B.sparse:
-                    dense_l1(A.X[r : r + _TILE_ROWS], P, T)
+                    dense_l1(A.X[r : r + costs.TILE_ROWS], P, T)
                 elif self.name == "laplacian":
                     assert B.norm is not None
                     indptr = A.X.indptr[r : r + len(T) + 1]
@@ -374,4 +368,4 @@ class Kernel:
 
 
 def _panel_width(d: int) -> int:
-    return int(np.clip(_PANEL_VALUES // max(1, d) // 16 * 16, 16, _TILE_COLUMNS))
+    return int(np.clip(costs.PANEL_VALUES // max(1, d) // 16 * 16, 16, costs.TILE_COLUMNS))

@@ -8,11 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from maxmargin import _costs as costs
 
-# Share of non-zeros below which the sparse product is faster than the dense one: on mnist and covtype, whose
-# rows have 150 of 784 and 12 of 54 values, it takes half the time.
-_SPARSE_BELOW = 0.3
+Array = NDArray[Any]
 
 
 def laid_out(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | None, sparse: bool) -> Any:
@@ -56,9 +54,9 @@ def prefers_sparse(X: Any) -> bool:
     n, d = X.shape
     if sp.issparse(X):
         # Dense rows would cost more memory than the matrix itself, or more time.
-        return bool(X.nnz < _SPARSE_BELOW * n * d)
-    sample = X[:: max(1, n // 200)]
-    return d >= 32 and bool(np.count_nonzero(sample) < _SPARSE_BELOW * sample.size)
+        return bool(X.nnz < costs.SPARSE_BELOW * n * d)
+    sample = X[:: max(1, n // costs.SPARSE_ROWS)]
+    return d >= costs.SPARSE_FEATURES and bool(np.count_nonzero(sample) < costs.SPARSE_BELOW * sample.size)
 
 
 def _nonzeros(X: Any, dtype: np.dtype[Any], index: Array | None) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin import _costs as costs
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_tile
@@ -21,8 +22,6 @@ Array = NDArray[Any]
 
 # The norm of a place without a sample, whose kernel values are 0.
 NOWHERE = 1e6
-# Rows that are multiplied by a panel before the next: their tile stays in the second-level cache.
-_ROWS = 512
 
 
 class Lines(NamedTuple):
@@ -35,14 +34,27 @@ class Lines(NamedTuple):
 
     @staticmethod
     def of(X: Any) -> Lines:
-        """The rows of a CSR matrix, or of a dense array, which is not copied."""
+        """The rows of a CSR matrix, or of a dense array, whose values are not copied.
+
+        Places are int32 wherever they fit, so that loops are compiled for one type.
+        """
         if isinstance(X, np.ndarray):
             n, d = X.shape
             indptr, indices = np.arange(n + 1, dtype=np.int32) * np.int32(d), np.arange(d, dtype=np.int32)
             if n * d >= 2**31:
                 indptr, indices = np.arange(n + 1, dtype=np.int64) * d, np.arange(d, dtype=np.int64)
             return Lines(indptr, indices, X.reshape(-1), True)
-        return Lines(X.indptr, X.indices, X.data, False)
+        kind = np.int32 if max(len(X.indices), X.shape[1]) < 2**31 else np.int64
+        return Lines(X.indptr.astype(kind, copy=False), X.indices.astype(kind, copy=False), X.data, False)
+
+
+class PanelData(NamedTuple):
+    """Arrays of panels for compiled code."""
+
+    values: Array
+    norm: Array
+    #: Number of features.
+    d: int
 
 
 class Panels:
@@ -70,6 +82,7 @@ class Panels:
         self.values = aligned(count * d * self.width, dtype, zero=True)
         self.norm = aligned(count * self.width, dtype)
         self.norm[:] = NOWHERE
+        self.data = PanelData(self.values, self.norm, d)
         self.slope = dtype.type(slope)
         self.put(lines, norm, np.arange(len(order)), order)
 
@@ -92,7 +105,7 @@ class Panels:
     ) -> None:
         """``out[slots, c0 - first : c1 - first]`` = kernel values of the lines with the places c0:c1."""
         nothing = np.empty(0)
-        fill_rows(*lines, norm, self.values, self.norm, self.d, c0, c1, out, slots, first, nothing, nothing)
+        fill_rows(lines, norm, self.data, c0, c1, out, slots, first, nothing, nothing)
 
     def fill_and_add(
         self,
@@ -106,13 +119,13 @@ class Panels:
         target: Array,
     ) -> None:
         """`fill` rows of a table, and ``target[c0:c1] += coef @ rows`` while they are in the cache."""
-        fill_rows(*lines, norm, self.values, self.norm, self.d, c0, c1, table, slots, 0, coef, target)
+        fill_rows(lines, norm, self.data, c0, c1, table, slots, 0, coef, target)
 
     def add(
         self, lines: Lines, norm: Array, c0: int, c1: int, coef: Array, target: Array, first: int
     ) -> None:
         """``target[c0 - first : c1 - first] += coef @ rows``, for rows that are not kept."""
-        add_rows(*lines, norm, self.values, self.norm, self.d, c0, c1, coef, target, first)
+        add_rows(lines, norm, self.data, c0, c1, coef, target, first)
 
 
 def width_of(dtype: Any) -> int:
@@ -137,18 +150,20 @@ def _scatter(indptr, indices, data, dense, samples, values, places, width, d, sl
 
 
 @compiled(fastmath=REORDER)
-def fill_rows(indptr, indices, data, dense, norm, values, norms, d, c0, c1, out, slots, first, coef, target):
+def fill_rows(lines, norm, panels, c0, c1, out, slots, first, coef, target):
     """Kernel values of all lines with the places c0:c1.
 
     With `coef` also ``target[c0:c1] += coef @ values``, panel by panel.
     """
+    indptr, indices, data, dense = lines
+    values, norms, d = panels
     width = PANEL_BYTES // norm.itemsize
     stride = out.shape[1]
     flat = out.reshape(-1)
     scratch = np.empty(width, norm.dtype)
     acc = np.empty(width, np.float64)
-    for r0 in range(0, len(norm), _ROWS):
-        r1 = min(len(norm), r0 + _ROWS)
+    for r0 in range(0, len(norm), costs.PANEL_ROWS):
+        r1 = min(len(norm), r0 + costs.PANEL_ROWS)
         for panel in range(c0 // width, (c1 + width - 1) // width):
             c = panel * width
             a, e = max(c, c0), min(c + width, c1)
@@ -178,15 +193,17 @@ def fill_rows(indptr, indices, data, dense, norm, values, norms, d, c0, c1, out,
 
 
 @compiled(fastmath=REORDER)
-def add_rows(indptr, indices, data, dense, norm, values, norms, d, c0, c1, coef, target, first):
+def add_rows(lines, norm, panels, c0, c1, coef, target, first):
     """``target[c - first] += sum_r coef[r] k(line r, place c)`` for c0 <= c < c1; no value is kept."""
+    indptr, indices, data, dense = lines
+    values, norms, d = panels
     width = PANEL_BYTES // norm.itemsize
-    tile = np.empty(_ROWS * width + 16, norm.dtype)
+    tile = np.empty(costs.PANEL_ROWS * width + 16, norm.dtype)
     tile = tile[-(tile.ctypes.data // norm.itemsize) % 16 :]  # on a cache line
-    starts = np.arange(_ROWS) * width
+    starts = np.arange(costs.PANEL_ROWS) * width
     acc = np.empty(width, np.float64)
-    for r0 in range(0, len(norm), _ROWS):
-        r1 = min(len(norm), r0 + _ROWS)
+    for r0 in range(0, len(norm), costs.PANEL_ROWS):
+        r1 = min(len(norm), r0 + costs.PANEL_ROWS)
         for panel in range(c0 // width, (c1 + width - 1) // width):
             c = panel * width
             for r in range(r0, r1):

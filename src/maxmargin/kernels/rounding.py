@@ -84,13 +84,14 @@ class Rounding:
             close = np.minimum(self.size[rows] * total, spread)
             return np.asarray(self.unit * (_LOG_2 * (3.0 * close + 1.1 * total) + total) + adding * total)
 
-    def of_value(self) -> float:
-        """Bound the error of any single value."""
+    def of_any_sum(self, terms: int) -> float:
+        """Bound `of_sum` for any rows and so many columns, per unit of the sum of |coef|."""
+        adding = _DOUBLE * sum_of(terms)
         with np.errstate(over="ignore"):
             largest = float(np.max(self.size, initial=0.0))
             if not self.distance:
-                return self.unit * largest**2
-            return self.unit * (_LOG_2 * (3.0 * largest + 1.1) + 1.0)
+                return (self.unit + adding) * largest**2
+            return self.unit * (_LOG_2 * (3.0 * largest + 1.1) + 1.0) + adding
 
 
 def sum_of(terms: float) -> float:

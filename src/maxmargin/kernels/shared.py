@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import row_norms
 
+from maxmargin import _costs as costs
 from maxmargin.kernels._columns import compact
 from maxmargin.kernels.centre import central
 from maxmargin.kernels.kernel import Kernel
 
 Array = NDArray[Any]
-# Number of matrices of different parameters that are kept.
-_KEPT = 2
 # Multiple of the median squared norm from which on the distances of a row are computed from differences.
 _DISTANT = 1e6
 
@@ -55,7 +54,7 @@ class SharedKernels:
            [0.1353, 1.    ]])
     """
 
-    def __init__(self, X: Any, dtype: Any = np.float32, keep: int = _KEPT) -> None:
+    def __init__(self, X: Any, dtype: Any = np.float32, keep: int = costs.KEPT_MATRICES) -> None:
         self.X, self.dtype, self.keep = X, np.dtype(dtype), keep
         self._lock = threading.Lock()
         self._made: OrderedDict[Any, _Once] = OrderedDict()

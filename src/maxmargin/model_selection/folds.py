@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-import functools
 import threading
 import uuid
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from sklearn.utils.validation import check_array
 
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin._types import Index
+from maxmargin.estimators.search_axes import kernel_of
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.shared import SharedKernels
 from maxmargin.model_selection.refusal import Refused, because
@@ -39,11 +39,9 @@ class Fold:
         needs_data = kind_of(estimator) == "named" and estimator.gamma == "scale"
         rows = safe_indexing(self.X, self.train) if needs_data else self.X
         try:
-            # It notes the number on the estimator: on a copy, as folds may differ.
-            kernel: Kernel = copy.copy(estimator)._kernel_for(rows, kept)
+            return kernel_of(estimator, rows, kept)
         except ValueError as error:  # data without a finite variance
             return Refused(f"the kernel is not defined for the training rows ({because(error)})")
-        return kernel
 
     def matrix(self, kernel: Kernel) -> NDArray[Any] | Refused:
         """The shared kernel matrix of all rows, if it can be used; `kernels` must not be None."""
@@ -73,8 +71,8 @@ class Folds:
     """Makes folds, each once for all threads of a process that ask for it.
 
     Without preprocessing all folds share one data set and its kernel matrices; with it a fold has its own.
-    A pickled object does not contain them: other processes make their own, once for all that they receive
-    of a search.
+    A pickled object does not contain them. A process that receives jobs makes its own, which its jobs hold:
+    those that run at the same time share them, and the memory is free when the last one ends.
 
     Parameters
     ----------
@@ -94,11 +92,9 @@ class Folds:
         return _received, (self.token, self.memory, self.keep)
 
     def release(self) -> None:
-        """Give back the memory of the folds, also of those that this process has received."""
+        """Give back the memory of the folds."""
         with self._lock:
             self._made.clear()
-        with _receiving:
-            _last_received.cache_clear()
 
     def get(
         self, X: Any, y: Any, k: int, split: tuple[Index, Index], before: Any, dtype: Any, kind: str
@@ -143,17 +139,17 @@ class Folds:
 
 
 _receiving = threading.Lock()
-
-
-@functools.lru_cache(maxsize=1)
-def _last_received(token: str, memory: float, keep: int) -> Folds:
-    return Folds(memory, keep)
+# By search, while a job holds them: jobs in several threads of a process must not take `memory` each.
+_held: weakref.WeakValueDictionary[str, Folds] = weakref.WeakValueDictionary()
 
 
 def _received(token: str, memory: float, keep: int) -> Folds:
-    """The folds of a search in a process that gets its jobs one by one; those of the last search are kept."""
+    """The folds of a job that comes from another process: those of the jobs that run here, or new ones."""
     with _receiving:
-        return _last_received(token, memory, keep)
+        folds = _held.get(token)
+        if folds is None:
+            folds = _held[token] = Folds(memory, keep)
+        return folds
 
 
 def kind_of(estimator: Any) -> str:

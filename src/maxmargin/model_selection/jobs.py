@@ -8,6 +8,7 @@ from typing import Any
 from sklearn import get_config
 
 from maxmargin._types import Index
+from maxmargin.model_selection.counts import Counts
 from maxmargin.model_selection.folds import Folds
 
 #: Scores and times of a node on a fold, as scikit-learn's `cv_results_` is made of, and its trainer.
@@ -44,5 +45,7 @@ class SearchSetup:
     error_score: Any
     folds: Folds
     workers: int = 1
+    # Nodes that running jobs have finished, for the progress bar.
+    counts: Counts = field(default_factory=Counts)
     # scikit-learn's configuration, of which every thread has its own.
     config: dict[str, Any] = field(default_factory=get_config)

@@ -9,32 +9,25 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
 
+from maxmargin._sklearn import is_default_score, scorer_parts
 from maxmargin._types import Floats
 
 
 def is_accuracy(scorer: Any, estimator: Any) -> bool:
     """Whether a scorer of one metric is the share of right predictions, without weights."""
-    kind = type(scorer).__name__
-    if kind == "_PassthroughScorer":
+    if is_default_score(scorer):
         return getattr(type(estimator), "score", None) is ClassifierMixin.score
-    return (
-        kind == "_Scorer"
-        and scorer._score_func is accuracy_score
-        and not scorer._kwargs
-        and scorer._sign == 1
-    )
+    return scorer_parts(scorer) == (accuracy_score, 1, {})
 
 
 def regression_measure(scorer: Any, estimator: Any) -> str | None:
     """Which of "r2" and "mse" a scorer of one metric is, without weights; None if it is another."""
-    kind = type(scorer).__name__
-    if kind == "_PassthroughScorer":
+    if is_default_score(scorer):
         return "r2" if getattr(type(estimator), "score", None) is RegressorMixin.score else None
-    if kind != "_Scorer" or scorer._kwargs:
-        return None
-    if scorer._score_func is r2_score and scorer._sign == 1:
+    parts = scorer_parts(scorer)
+    if parts == (r2_score, 1, {}):
         return "r2"
-    return "mse" if scorer._score_func is mean_squared_error and scorer._sign == -1 else None
+    return "mse" if parts == (mean_squared_error, -1, {}) else None
 
 
 def regression_scores(measure: str, values: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any] | None:

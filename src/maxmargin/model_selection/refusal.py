@@ -16,8 +16,8 @@ class Refused:
     final : bool
         Whether no other trainer but scikit-learn's own way is left.
     error : Exception, optional
-        An exception of the estimator's `fit`. It must occur in scikit-learn's own way too, which reports it;
-        if it does not, it is raised.
+        An exception of the estimator's `fit`. It must occur in scikit-learn's own way too, with the same type
+        and message; scikit-learn then reports it as `error_score` asks. If it does not, it is raised.
     """
 
     reason: str

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from maxmargin._sklearn import MultimetricScorer
+from maxmargin._sklearn import response_methods, scorers_by_name
 from maxmargin._types import Floats
 from maxmargin.estimators.decisions import decision_values, voted_classes
 from maxmargin.model_selection.refusal import Refused, because
@@ -70,6 +70,12 @@ class ModelAnswers:
 
 class FoldModel:
     """Represents an estimator that was fitted on the training rows of a fold.
+
+    Scorers of scikit-learn, and those that users write, take an estimator and data. The trainers leave values
+    of rows behind and no estimator that could predict X: the C path has none at all, and that of a warm fit
+    was trained on a kernel matrix. Making one would cost the support vectors of every node and their kernel
+    values with the held-out rows, which is most of what a search saves. So scorers get this object, which is
+    an estimator to them; what it does not know it asks of an estimator that is trained for the purpose.
 
     Parameters
     ----------
@@ -176,10 +182,9 @@ def check_scorers(scorers: Any, scoring: Any, estimator: Any, candidates: Sequen
 
     Plain functions do not say which methods they need, and are not checked.
     """
-    several = isinstance(scorers, MultimetricScorer)
-    for name, scorer in scorers._scorers.items() if several else [(scoring, scorers)]:
-        wanted = getattr(scorer, "_response_method", None)
-        methods = (wanted,) if isinstance(wanted, str) else tuple(wanted or ())
+    several = scorers_by_name(scorers)
+    for name, scorer in [(scoring, scorers)] if several is None else several.items():
+        methods = response_methods(scorer)
         if not methods or _has_one_of(estimator, methods):
             continue
         if any(_has_one_of(_with(estimator, params), methods) for params in candidates):
@@ -191,8 +196,9 @@ def check_scorers(scorers: Any, scoring: Any, estimator: Any, candidates: Sequen
                 "choose a score of labels or of decision values (such as 'accuracy' or 'roc_auc'), or search "
                 f"CalibratedClassifierCV({kind}(), ensemble=False) with sklearn.model_selection.GridSearchCV"
             )
+        named = f"{{{name!r}: {scoring[name]!r}}}" if isinstance(scoring, dict) else repr(name)
         raise ValueError(
-            f"scoring={name!r} needs {' or '.join(methods)}, which {kind} does not have: {advice}."
+            f"scoring={named} needs {' or '.join(methods)}, which {kind} does not have: {advice}."
         )
 
 

@@ -20,10 +20,16 @@ from threadpoolctl import threadpool_limits
 
 from maxmargin._sklearn import (
     Interval,
-    MultimetricScorer,
+    best_index,
     check_method_params,
+    check_refit,
     fit_context,
     insert_error_scores,
+    parameter_constraints,
+    results_of_search,
+    routed_parameters,
+    scorers_by_name,
+    scorers_of_search,
     warn_or_raise_about_fit_failures,
 )
 from maxmargin.estimators.base import BaseSVM
@@ -75,7 +81,8 @@ class SVMSearchCV(GridSearchCV):
         A file that takes the results as they come, in a folder that exists. A search that finds its own
         results there continues from them; a damaged file is an error.
     progress : bool, default=None
-        Whether to show a progress bar; None: if the search takes long and runs in a terminal.
+        Whether to show a progress bar on the standard error; None: if that is a terminal, the search takes
+        half a second or more and the estimator is not `verbose` itself.
     pre_dispatch : int or str
         As in scikit-learn.
 
@@ -112,7 +119,7 @@ class SVMSearchCV(GridSearchCV):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012  (scikit-learn declares it so)
-        **GridSearchCV._parameter_constraints,
+        **parameter_constraints(GridSearchCV),
         "path": [object],
         "memory": [Interval(Real, 0, None, closed="left")],
         "checkpoint": [object],
@@ -166,10 +173,10 @@ class SVMSearchCV(GridSearchCV):
             The fitted search.
         """
         _check_estimator(self.estimator)
-        scorers, refit_metric = self._get_scorers()
+        scorers, refit_metric = scorers_of_search(self)
         X, y = indexable(X, y)
         params = check_method_params(X, params=params)
-        routed = self._get_routed_params_for_fit(params)
+        routed = routed_parameters(self, params)
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.n_splits_ = cv.get_n_splits(X, y, **routed.splitter.split)
         splits = [(_indices(a), _indices(b)) for a, b in cv.split(X, y, **routed.splitter.split)]
@@ -193,24 +200,33 @@ class SVMSearchCV(GridSearchCV):
             return_train_score=self.return_train_score, error_score=self.error_score,
             folds=Folds(self.memory * 1e6), workers=self._workers(),
         )  # fmt: skip
-        try:
-            found = self._train(X, y, setup, jobs)
-        finally:
-            setup.folds.release()
-        self._report(found, jobs, len(candidates))
-        out = in_order(found, len(candidates), self.n_splits_)
-        warn_or_raise_about_fit_failures(out, self.error_score)
-        if callable(self.scoring):
-            insert_error_scores(out, self.error_score)
-        results = self._format_results(candidates, len(splits), out, {})
-        if self.interrupted_:
-            average_finished_folds(results)
-        self._finish(X, y, scorers, refit_metric, results, out, routed)
+        with ProgressBar(self._progress(), len(candidates), len(splits), setup.counts) as bar:
+            try:
+                found = self._train(X, y, setup, jobs, bar)
+            finally:
+                setup.folds.release()
+            self._report(found, jobs, len(candidates))
+            out = in_order(found, len(candidates), self.n_splits_)
+            warn_or_raise_about_fit_failures(out, self.error_score)
+            if callable(self.scoring):
+                insert_error_scores(out, self.error_score)
+            results = results_of_search(self, candidates, len(splits), out)
+            if self.interrupted_:
+                average_finished_folds(results)
+            bar.refitting = bool(self.refit)
+            self._finish(X, y, scorers, refit_metric, results, out, routed)
         return self
 
     # -- training ------------------------------------------------------------------------------
 
-    def _train(self, X: Any, y: Any, setup: SearchSetup, jobs: list[Job]) -> dict[Key, Result]:
+    def _progress(self) -> bool | None:
+        """Whether a progress bar is wanted; not beside the table of a verbose estimator."""
+        _, last, _ = split_pipeline(self.estimator)
+        return False if self.progress is None and getattr(last, "verbose", False) else self.progress
+
+    def _train(
+        self, X: Any, y: Any, setup: SearchSetup, jobs: list[Job], bar: ProgressBar
+    ) -> dict[Key, Result]:
         found: dict[Key, Result] = {}
         store = None
         if self.checkpoint is not None:
@@ -228,7 +244,8 @@ class SVMSearchCV(GridSearchCV):
             interrupt = stack.enter_context(watch_interrupt(owner="maxmargin.model_selection"))
             # Jobs run side by side: BLAS with threads of its own would compete with them.
             stack.enter_context(threadpool_limits(1, user_api="blas"))
-            bar = stack.enter_context(ProgressBar(self.progress, len(setup.candidates), len(setup.splits)))
+            bar.limit = interrupt
+            bar.update(found)
             for attempt in range(_ATTEMPTS):
                 try:
                     for job, results in self._results(X, y, setup, list(pending)):
@@ -237,6 +254,7 @@ class SVMSearchCV(GridSearchCV):
                             found.update({(fold, n): r for n, r in zip(job.nodes, of_fold, strict=True)})
                         if store is not None:
                             store.add(job, results)
+                        setup.counts.end(job)
                         bar.update(found)
                         if interrupt.pulled:
                             break
@@ -299,10 +317,10 @@ class SVMSearchCV(GridSearchCV):
         """The best node, and its estimator fitted on all rows."""
         self.multimetric_ = isinstance(out[0]["test_scores"], dict)
         if callable(self.scoring) and self.multimetric_:
-            self._check_refit_for_multimetric(out[0]["test_scores"])
+            check_refit(self, out[0]["test_scores"])
             refit_metric = self.refit
         if self.refit or not self.multimetric_:
-            self.best_index_ = self._select_best_index(self.refit, refit_metric, results)
+            self.best_index_ = best_index(self, refit_metric, results)
             if not callable(self.refit):
                 self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
@@ -314,20 +332,23 @@ class SVMSearchCV(GridSearchCV):
             self.refit_time_ = time.time() - began
             if hasattr(self.best_estimator_, "feature_names_in_"):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_
-        self.scorer_ = scorers._scorers if isinstance(scorers, MultimetricScorer) else scorers
+        several = scorers_by_name(scorers)
+        self.scorer_ = scorers if several is None else several
         self.cv_results_ = results
+
+
+# Estimators that maxmargin has under the names of scikit-learn's.
+_SAME_NAMES = ("SVC", "NuSVC", "OneClassSVM", "SVR", "NuSVR")
 
 
 def _check_estimator(estimator: Any) -> None:
     """Refuse estimators of other libraries, which may have the same names."""
-    import maxmargin
-
     _, last, _ = split_pipeline(estimator)
     if isinstance(last, BaseSVM | IncrementalSVC):
         return
     kind = type(last)
     name, library = kind.__name__, kind.__module__.partition(".")[0]
-    ours = f"Import {name} from maxmargin, or use" if name in maxmargin.__all__ else "Use"
+    ours = f"Import {name} from maxmargin, or use" if name in _SAME_NAMES else "Use"
     raise TypeError(
         "SVMSearchCV searches the parameters of estimators of maxmargin, alone or at the end of a pipeline; "
         f"got {name} of {library}. {ours} sklearn.model_selection.GridSearchCV."

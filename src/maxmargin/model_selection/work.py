@@ -23,10 +23,9 @@ from maxmargin.model_selection.measures import is_accuracy, share
 from maxmargin.model_selection.nodes import Nodes, nodes_of
 from maxmargin.model_selection.refusal import Refused, because
 from maxmargin.model_selection.scoring import FoldModel, call_scorers
+from maxmargin.solvers import costs
 
-# Largest tolerance for which float32 matrices are not precise enough.
-_FINE = 1e-4
-# Tolerance, relative to the largest target, below which they are not either.
+# Tolerance, relative to the largest target, below which float32 matrices are not precise enough.
 _FINE_FOR_TARGETS = 1e-5
 # Sample weights beyond which `fit` decides whether it takes them.
 _LARGEST_WEIGHT = 1e100
@@ -37,6 +36,7 @@ class Work:
 
     def __init__(self, X: Any, y: Any, setup: SearchSetup, job: Job) -> None:
         self.X, self.y, self.setup, self.job = X, y, setup, job
+        self.counts = setup.counts.begin(job, len(job.keys))
 
     @cached_property
     def nodes(self) -> Nodes | Refused:
@@ -116,6 +116,7 @@ class FoldWork:
 
     def __init__(self, work: Work, nodes: Nodes, k: int, fold: Fold, weight: Floats | None) -> None:
         self._work, self.setup, self.nodes, self.k, self.fold = work, work.setup, nodes, k, fold
+        self.counts = work.counts
         self.weight = weight
         self.split = self.setup.splits[k]
         train, test = self.split
@@ -216,7 +217,7 @@ def _fold_work(work: Work, nodes: Nodes, k: int, weight: Floats | None) -> FoldW
     train, test = work.setup.splits[k]
     if not (len(train) and len(test)):
         return Refused("a fold has no rows")
-    finest = _FINE
+    finest = costs.ROUGH
     if isinstance(nodes.first, SVR):
         targets = regression_targets(np.asarray(safe_indexing(work.y, train)))
         finest = max(finest, _FINE_FOR_TARGETS * float(np.max(np.abs(targets), initial=0.0)))

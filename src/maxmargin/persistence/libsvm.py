@@ -158,9 +158,9 @@ def permuted(coef: Floats, values: Floats, sizes: Index, order: Index) -> tuple[
     Parameters
     ----------
     coef : ndarray of shape (n_classes - 1, n_SV)
-        In LIBSVM's layout: the machine of classes a < b has row b - 1 for class a and row a for class b.
+        In LIBSVM's layout: the model of classes a < b has row b - 1 for class a and row a for class b.
     values : ndarray of shape (n_pairs,)
-        Constants of the machines.
+        Constants of the decision functions.
     sizes, order : ndarray of shape (n_classes,)
         Support vectors of each class, and the wanted order.
 
@@ -179,7 +179,7 @@ def permuted(coef: Floats, values: Floats, sizes: Index, order: Index) -> tuple[
     for p, (a, b) in enumerate(combinations(range(k), 2)):
         i, j = int(order[a]), int(order[b])
         sign = 1.0 if i < j else -1.0
-        # Of the old machine (i, j) or (j, i): the row of a class is named after the other one.
+        # Of the old pair (i, j) or (j, i): the row of a class is named after the other one.
         out[b - 1, where[a]] = sign * coef[j - (i < j), parts[a]]
         out[a, where[b]] = sign * coef[i - (j < i), parts[b]]
         constants[p] = sign * values[place[min(i, j), max(i, j)]]

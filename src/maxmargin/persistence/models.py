@@ -1,7 +1,7 @@
 """From one estimator to a header and arrays, and back.
 
-To add a class, add a line to `maxmargin.persistence.machines.MACHINES`: where the class is, and its fields
-beside those of all machines.
+To add a class, add a line to `maxmargin.persistence.estimators.ESTIMATORS`: where the class is, and its
+fields beside those of all estimators.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from maxmargin._sklearn import output_of, validate_parameters
-from maxmargin.persistence.machines import LARGEST, MACHINES
+from maxmargin.persistence.estimators import ESTIMATORS, LARGEST
 from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.schema import Entry, NumberField, Sizes, Stored, Values
 from maxmargin.persistence.values import (
@@ -22,7 +22,7 @@ from maxmargin.persistence.values import (
     encode_labels,
 )
 
-ENTRIES: dict[str, Entry] = {**MACHINES, **SCALERS}
+ENTRIES: dict[str, Entry] = {**ESTIMATORS, **SCALERS}
 # Containers that `set_output` of a scaler accepts.
 _OUTPUTS = ("default", "pandas", "polars")
 

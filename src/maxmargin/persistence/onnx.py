@@ -18,10 +18,13 @@ from sklearn.pipeline import Pipeline
 from maxmargin._files import File, writing
 from maxmargin._types import Floats
 from maxmargin.estimators.model import KernelModel
-from maxmargin.persistence.machines import MACHINES
+from maxmargin.persistence.estimators import ESTIMATORS
 from maxmargin.persistence.onnx_graph import Graph
 from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.store import check_storable, chosen
+
+# Largest size in bytes of a matrix of float64 in a graph: that of an ONNX file.
+_LARGEST = 1 << 31
 
 
 def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.float32) -> Any:
@@ -35,9 +38,9 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     file : path or binary file object, default=None
         Where to write the model, if anywhere.
     dtype : {np.float32, np.float64}, default=np.float32
-        Of the input and all numbers. In float32 decision values agree with the estimator's to about
-        1e-6 times the sum of the coefficients' sizes and the largest kernel value, in float64 to about 1e-14
-        times these.
+        Of the input and all numbers. Rounding changes decision values in proportion to the sum of the
+        coefficients' sizes and the largest kernel value: in float32 by less than 1e-5 of these in the tests,
+        in float64 by less than 1e-10 of the value plus 1e-13 of these.
 
     Returns
     -------
@@ -50,7 +53,8 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     ImportError
         Without the package `onnx`.
     ValueError
-        For precomputed kernels and functions.
+        For precomputed kernels and functions, and if the support vectors, which are dense in the graph, take
+        more than 2 GiB in float64 (ONNX files are at most that large).
 
     Examples
     --------
@@ -70,10 +74,10 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     steps: list[Any] = [step for _, step in named if step not in (None, "passthrough")]
     for step in steps[:-1]:
         check_storable(step, tuple(SCALERS))
-    machine = steps[-1] if steps else estimator
-    check_storable(machine, tuple(MACHINES))
-    if machine.kernel == "precomputed" or callable(machine.kernel):
-        kernel = "a function" if callable(machine.kernel) else "'precomputed'"
+    last = steps[-1] if steps else estimator
+    check_storable(last, tuple(ESTIMATORS))
+    if last.kernel == "precomputed" or callable(last.kernel):
+        kernel = "a function" if callable(last.kernel) else "'precomputed'"
         raise ValueError(
             f"A model whose kernel is {kernel} cannot be exported: ONNX has no operator for it. Use "
             "one of the kernels linear, poly, rbf, sigmoid, laplacian."
@@ -82,7 +86,7 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     X = "X"
     for step in steps[:-1]:
         X = _scale(graph, step, X)
-    _TRANSLATE[type(machine).__name__](graph, machine, X)
+    _TRANSLATE[type(last).__name__](graph, last, X)
     model = graph.finish()
     if file is not None:
         with writing(file) as stream:
@@ -141,8 +145,22 @@ def _kernel(graph: Graph, model: KernelModel, X: str) -> str:
     return graph.add("Pow", inner, graph.real(float(kernel.degree)))
 
 
+def _check_size(model: KernelModel, n_functions: int) -> None:
+    """Refuse a model that is small only because it is sparse, before memory is allocated."""
+    linear = model.kernel.name == "linear"
+    n, d = n_functions if linear else model.vectors.shape[0], model.vectors.shape[1]
+    if 8 * n * d > _LARGEST:
+        what = "weight vectors" if linear else "support vectors"
+        raise ValueError(
+            f"The model cannot be exported: its {n:,} {what} of {d:,} features are dense in an ONNX graph "
+            f"and take {8 * n * d / 2**30:,.1f} GiB, more than {_LARGEST / 2**30:g} GiB. Remove features "
+            "that do not occur, or use another format."
+        )
+
+
 def _values(graph: Graph, model: KernelModel, X: str, weights: Floats, constants: Floats) -> str:
     """``K @ weights.T + constants``; the linear kernel multiplies by the weights of the features."""
+    _check_size(model, len(weights))
     if model.kernel.name == "linear":
         coef = model.vectors.T @ weights.T
         product = graph.add("MatMul", X, graph.real(np.asarray(coef)))
@@ -151,35 +169,35 @@ def _values(graph: Graph, model: KernelModel, X: str, weights: Floats, constants
     return graph.add("Add", product, graph.real(constants))
 
 
-# -- machines ----------------------------------------------------------------------------------------
+# -- estimators --------------------------------------------------------------------------------------
 
 
 def _flat(graph: Graph, values: str) -> str:
     return graph.add("Reshape", values, np.array([-1]))
 
 
-def _pick(graph: Graph, machine: Any, index: str) -> None:
+def _pick(graph: Graph, estimator: Any, index: str) -> None:
     """The label at an index per sample."""
-    classes = machine.classes_
+    classes = estimator.classes_
     label = graph.add("Gather", graph.constant(classes, exact=True), index)
     graph.emit("label", label, classes.dtype, ["n_samples"])
 
 
-def _two_classes(graph: Graph, machine: Any, values: str, *, zero_is_second: bool = True) -> None:
+def _two_classes(graph: Graph, estimator: Any, values: str, *, zero_is_second: bool = True) -> None:
     values = _flat(graph, values)
     operator = "GreaterOrEqual" if zero_is_second else "Greater"
     second = graph.add(operator, values, graph.real(0.0))
-    _pick(graph, machine, graph.add("Cast", second, to=graph.onnx.TensorProto.INT64))
+    _pick(graph, estimator, graph.add("Cast", second, to=graph.onnx.TensorProto.INT64))
     graph.emit("decision_function", values, graph.dtype, ["n_samples"])
 
 
-def _pairs(graph: Graph, machine: Any, X: str) -> None:
-    """One machine per pair of classes, and their votes."""
-    model, k = machine.get_model(), len(machine.classes_)
+def _pairs(graph: Graph, estimator: Any, X: str) -> None:
+    """One decision function per pair of classes, and their votes."""
+    model, k = estimator.get_model(), len(estimator.classes_)
     order = np.arange(k) if model.vote_order is None else model.vote_order
     if k == 2:
-        values = _values(graph, model, X, model.coef, machine.intercept_)
-        _two_classes(graph, machine, values, zero_is_second=bool(order[0] == 0))
+        values = _values(graph, model, X, model.coef, estimator.intercept_)
+        _two_classes(graph, estimator, values, zero_is_second=bool(order[0] == 0))
         return
     pairs = list(combinations(range(k), 2))
     at = np.concatenate([[0], np.cumsum(model.n_support)])
@@ -188,16 +206,16 @@ def _pairs(graph: Graph, machine: Any, X: str) -> None:
     for p, (a, b) in enumerate(pairs):
         weights[p, where[a]] = model.coef[b - 1, where[a]]
         weights[p, where[b]] = model.coef[a, where[b]]
-    values = _values(graph, model, X, weights, machine.intercept_)
+    values = _values(graph, model, X, weights, estimator.intercept_)
     by_class = _by_class(graph, values, k)
     shape: list[Any] = ["n_samples", k]
-    if machine.decision_function_shape == "ovo":
+    if estimator.decision_function_shape == "ovo":
         by_class, shape = values, ["n_samples", len(pairs)]
-    if machine.break_ties:
+    if estimator.break_ties:
         index = graph.add("ArgMax", by_class, axis=1, keepdims=0)
     else:
         index = _winner(graph, values, order)
-    _pick(graph, machine, index)
+    _pick(graph, estimator, index)
     graph.emit("decision_function", by_class, graph.dtype, shape)
 
 
@@ -234,25 +252,25 @@ def _by_class(graph: Graph, values: str, k: int) -> str:
     return graph.add("Add", votes, graph.add("Div", total, size))
 
 
-def _one_class(graph: Graph, machine: Any, X: str) -> None:
-    model = machine.get_model()
-    values = _flat(graph, _values(graph, model, X, model.coef, -machine.offset_))
+def _one_class(graph: Graph, estimator: Any, X: str) -> None:
+    model = estimator.get_model()
+    values = _flat(graph, _values(graph, model, X, model.coef, -estimator.offset_))
     inside = graph.add("Greater", values, graph.real(0.0))
     label = graph.add("Where", inside, np.array(1, np.int64), np.array(-1, np.int64))
     graph.emit("label", label, np.dtype(np.int64), ["n_samples"])
     graph.emit("decision_function", values, graph.dtype, ["n_samples"])
 
 
-def _regression(graph: Graph, machine: Any, X: str) -> None:
-    model = machine.get_model()
-    values = _flat(graph, _values(graph, model, X, model.coef, machine.intercept_))
+def _regression(graph: Graph, estimator: Any, X: str) -> None:
+    model = estimator.get_model()
+    values = _flat(graph, _values(graph, model, X, model.coef, estimator.intercept_))
     graph.emit("variable", values, graph.dtype, ["n_samples"])
 
 
-def _largest_value(graph: Graph, machine: Any, values: str) -> None:
+def _largest_value(graph: Graph, estimator: Any, values: str) -> None:
     """One value per class, of which the largest wins."""
-    k = len(machine.classes_)
-    _pick(graph, machine, graph.add("ArgMax", values, axis=1, keepdims=0))
+    k = len(estimator.classes_)
+    _pick(graph, estimator, graph.add("ArgMax", values, axis=1, keepdims=0))
     if k > 2:
         graph.emit("decision_function", values, graph.dtype, ["n_samples", k])
         return
@@ -260,27 +278,27 @@ def _largest_value(graph: Graph, machine: Any, values: str) -> None:
     graph.emit("decision_function", _flat(graph, difference), graph.dtype, ["n_samples"])
 
 
-def _all_distances(graph: Graph, machine: Any, X: str) -> None:
-    model, k = machine.get_model(), len(machine.classes_)
+def _all_distances(graph: Graph, estimator: Any, X: str) -> None:
+    model, k = estimator.get_model(), len(estimator.classes_)
     at = np.concatenate([[0], np.cumsum(model.n_support)])
     weights = np.zeros((k, at[-1]))
     for c, (a, b) in enumerate(pairwise(at)):
         weights[c, a:b] = model.coef[0, a:b]
-    values = _values(graph, model, X, weights - weights.mean(axis=0), machine.intercept_)
-    _largest_value(graph, machine, values)
+    values = _values(graph, model, X, weights - weights.mean(axis=0), estimator.intercept_)
+    _largest_value(graph, estimator, values)
 
 
-def _crammer_singer(graph: Graph, machine: Any, X: str) -> None:
-    model = machine.get_model()
-    values = _values(graph, model, X, model.coef, np.zeros(len(machine.classes_)))
-    _largest_value(graph, machine, values)
+def _crammer_singer(graph: Graph, estimator: Any, X: str) -> None:
+    model = estimator.get_model()
+    values = _values(graph, model, X, model.coef, np.zeros(len(estimator.classes_)))
+    _largest_value(graph, estimator, values)
 
 
-def _incremental(graph: Graph, machine: Any, X: str) -> None:
-    if len(machine.classes_) < 2 or not len(machine.support_):
+def _incremental(graph: Graph, estimator: Any, X: str) -> None:
+    if len(estimator.classes_) < 2 or not len(estimator.support_):
         raise ValueError("The model has seen one class only: learn rows of another before it is exported.")
-    model = machine.get_model()
-    _two_classes(graph, machine, _values(graph, model, X, model.coef, machine.intercept_))
+    model = estimator.get_model()
+    _two_classes(graph, estimator, _values(graph, model, X, model.coef, estimator.intercept_))
 
 
 _TRANSLATE = {

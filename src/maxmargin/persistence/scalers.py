@@ -1,4 +1,4 @@
-"""The contents of model files of scikit-learn's scalers, which may precede a machine in a pipeline."""
+"""The contents of model files of scikit-learn's scalers, which may precede an estimator in a pipeline."""
 
 from __future__ import annotations
 

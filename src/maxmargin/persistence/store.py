@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin._files import File, writing
 from maxmargin._sklearn import validate_step_names
 from maxmargin.persistence import native
-from maxmargin.persistence.machines import MACHINES
+from maxmargin.persistence.estimators import ESTIMATORS
 from maxmargin.persistence.models import class_of, describe, restore
 from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.schema import Stored
 from maxmargin.persistence.streams import ModelFileError, name_of, reading
 from maxmargin.persistence.values import Refused
 
-_MACHINES, _SCALERS = tuple(MACHINES), tuple(SCALERS)
+_ESTIMATORS, _SCALERS = tuple(ESTIMATORS), tuple(SCALERS)
 _MOST_STEPS = 100
 
 
@@ -64,7 +64,7 @@ def save(estimator: Any, file: File) -> None:
     if isinstance(estimator, Pipeline):
         content: dict[str, Any] = {"pipeline": _describe_steps(estimator, arrays)}
     else:
-        check_storable(estimator, _MACHINES)
+        check_storable(estimator, _ESTIMATORS)
         content = {"model": describe(estimator, "", arrays)}
     with writing(file) as stream:
         native.write(stream, content, arrays)
@@ -101,7 +101,7 @@ def load(file: File) -> Any:
         if set(content) == {"model"}:
             record = content["model"]
             if isinstance(record, dict) and record.get("class") in _SCALERS:
-                raise Refused("a scaler instead of a machine")
+                raise Refused("a scaler instead of an estimator")
             estimator = restore(record, "", arrays)
         elif set(content) == {"pipeline"}:
             estimator = _restore_steps(content["pipeline"], arrays)
@@ -155,7 +155,7 @@ def _describe_steps(pipeline: Pipeline, arrays: Stored) -> dict[str, Any]:
         if step in (None, "passthrough") and not last:
             steps.append([name, "passthrough"])
             continue
-        check_storable(step, _MACHINES if last else _SCALERS)
+        check_storable(step, _ESTIMATORS if last else _SCALERS)
         steps.append([name, describe(step, f"{k}/", arrays)])
     return {"steps": steps, "verbose": bool(pipeline.verbose)}
 
@@ -175,8 +175,10 @@ def _restore_steps(record: Any, arrays: Stored) -> Pipeline:
         if step == "passthrough" and not last:
             found.append((name, step))
             continue
-        if not isinstance(step, dict) or step.get("class") not in (_MACHINES if last else _SCALERS):
-            raise Refused("a pipeline step that is not a scaler, or a last step that is not a machine")
+        if not isinstance(step, dict) or step.get("class") not in (_ESTIMATORS if last else _SCALERS):
+            raise Refused(
+                "a pipeline step that is not a scaler, or a last step that is not an estimator of maxmargin"
+            )
         estimator = restore(step, f"{k}/", arrays)
         if d is not None and estimator.n_features_in_ != d:
             raise Refused("steps of a pipeline with different numbers of features")

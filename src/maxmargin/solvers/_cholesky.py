@@ -15,11 +15,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import check, slices
+from maxmargin.solvers import costs
 
 Array = NDArray[Any]
-
-# Rows of a matrix that LAPACK factors in one call, and of a block of a larger one.
-_AT_ONCE, _BLOCK = 1536, 512
 
 
 def factor(matrix: Array) -> Array:
@@ -29,20 +27,20 @@ def factor(matrix: Array) -> Array:
     """
     check()
     n = len(matrix)
-    if n <= _AT_ONCE:
+    if n <= costs.CHOLESKY_AT_ONCE:
         U: Array = scipy.linalg.cholesky(matrix.T, lower=False, overwrite_a=True, check_finite=False)
         return U
     U = matrix
-    for j in range(0, n, _BLOCK):
-        e = min(n, j + _BLOCK)
+    for j in range(0, n, costs.CHOLESKY_BLOCK):
+        e = min(n, j + costs.CHOLESKY_BLOCK)
         check()
         if j:
             left = U[:j, j:e].T
-            for a, b in slices(n - j, float(j * (e - j)), _BLOCK):
+            for a, b in slices(n - j, float(j * (e - j)), costs.CHOLESKY_BLOCK):
                 U[j:e, j + a : j + b] -= left @ U[:j, j + a : j + b]
         corner = scipy.linalg.cholesky(U[j:e, j:e], lower=False, check_finite=False)
         U[j:e, j:e] = corner
-        for a, b in slices(n - e, float((e - j) ** 2), _BLOCK):
+        for a, b in slices(n - e, float((e - j) ** 2), costs.CHOLESKY_BLOCK):
             U[j:e, e + a : e + b] = scipy.linalg.solve_triangular(
                 corner, U[j:e, e + a : e + b], trans="T", lower=False, check_finite=False
             )
@@ -57,6 +55,6 @@ def solve(U: Array, b: Array) -> Array:
     if b.ndim == 1:
         return np.asarray(scipy.linalg.cho_solve(given, b, check_finite=False))
     out = np.empty(b.shape, U.dtype, order="F")
-    for s, e in slices(b.shape[1], 0.2 * len(U) ** 2):
+    for s, e in slices(b.shape[1], costs.CHOLESKY_SOLVE * len(U) ** 2):
         out[:, s:e] = scipy.linalg.cho_solve(given, b[:, s:e], check_finite=False)
     return out

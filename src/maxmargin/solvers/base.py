@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
+from typing import ClassVar, Generic, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
@@ -18,9 +18,6 @@ from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
 from maxmargin.solvers.registry import accepting
 from maxmargin.solvers.solution import Callback, Observer, Solution, not_begun
 from maxmargin.solvers.state import State, Stop
-
-if TYPE_CHECKING:
-    from maxmargin.gram.gram import Gram
 
 #: The dataclass in which a solver keeps its own working data during a run.
 W = TypeVar("W")
@@ -105,7 +102,7 @@ class Solver(ABC, Generic[W]):
         ----------
         problem : Dual
             See `maxmargin.dual`.
-        gram : Gram or View
+        gram : Rows
             The kernel rows.
         warm : array of shape (m,), optional
             Where to start; repaired if infeasible, never modified.
@@ -114,7 +111,7 @@ class Solver(ABC, Generic[W]):
         callback : callable, optional
             Called with a `Record` at each checkpoint; a true answer ends the run.
         interrupt : Limit, optional
-            A deadline and a switch shared by several runs, which somebody else watches; by default the
+            A deadline and a switch shared by several runs, which the caller sets; by default the
             ``max_time`` of `stop` and Ctrl-C during this run only, see `maxmargin.solvers.interrupt`.
 
         Returns
@@ -142,7 +139,7 @@ class Solver(ABC, Generic[W]):
     def solve_many(
         self,
         problems: Subproblems,
-        gram: Gram,
+        gram: Rows,
         *,
         stop: Stop,
         interrupt: Limit,
@@ -155,7 +152,7 @@ class Solver(ABC, Generic[W]):
         ----------
         problems : Subproblems
             The problems.
-        gram : Gram
+        gram : Rows
             The kernel rows of all of them.
         stop : Stop
             When to stop, for each.

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from maxmargin._compiled.limits import Limit
 from maxmargin._compiled.threads import Threads, effective_n_jobs
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers.costs import WORTH_A_TEAM
 from maxmargin.solvers.solution import Solution
-
-if TYPE_CHECKING:
-    from maxmargin.gram.gram import Gram
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Subproblems(Sequence[Subproblem]):
     @staticmethod
     def one(problem: Dual, n: int, warm: Floats | None = None) -> Subproblems:
         """A single problem over all n rows."""
-        parts = 2 if problem.twins else 1
+        parts = 2 if problem.paired else 1
         samples = np.tile(np.arange(n), parts)
         only = Subproblem("all", problem, samples, np.zeros(parts, np.intp), warm)
         return Subproblems(np.array([0, n]), np.array([problem.m]), lambda k: only)
@@ -80,7 +77,7 @@ class Subproblems(Sequence[Subproblem]):
 def solve_each(
     solve: Callable[[int, int], Solution],
     problems: Subproblems,
-    gram: Gram,
+    gram: Rows,
     work: float,
     n_jobs: int | None,
     interrupt: Limit,
@@ -110,21 +107,24 @@ def solve_each(
     found: dict[int, Solution] = {}
     side_by_side = len(problems) > 1 and gram.releases_gil and work > WORTH_A_TEAM
     if side_by_side:
-        gram.threads = Threads(1)
+        gram.use_one_thread()
     team = effective_n_jobs(n_jobs) if side_by_side else 1
 
-    def run(k: int) -> None:
-        if not interrupt.late:
+    # The largest first, so that the last ones to run are short.
+    order = np.argsort(-problems.sizes, kind="stable") if side_by_side else np.arange(len(problems))
+    queue = iter(order.tolist())
+
+    def run() -> None:
+        for k in queue:
+            if interrupt.late:  # and so it is for all others
+                return
             found[k] = solve(k, team)
 
     with ExitStack() as stack:
         stack.enter_context(gram.threads)
         if side_by_side:
-            # The largest first, so that the last ones to run are short.
-            largest_first = np.argsort(-problems.sizes, kind="stable")
             stack.enter_context(workers := Threads(n_jobs))
-            workers.run(run, [(int(k),) for k in largest_first])
+            workers.run(run, [()] * min(team, len(problems)))
         else:
-            for k in range(len(problems)):
-                run(k)
+            run()
     return found

@@ -11,7 +11,7 @@ Engines differ in where the row of a variable is: in the block of a working set
 each kind of rows brings its own, inlined into the loop. Rows that class pairs share have a loop of their own
 (`maxmargin.solvers.batch.whole_steps`, which says why).
 
-Places are cut into ranges of at most ``2**INDEX_BITS``, each within a group; some have no variable.
+Variables are cut into ranges of at most ``2**INDEX_BITS``, each within a group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._compiled.intrinsics import INDEX_BITS, acquire, fmax, index_in, raised, with_index
+from maxmargin._compiled.intrinsics import INDEX_BITS, fmax, index_in, raised, with_index
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._types import Index
 
@@ -44,32 +44,30 @@ def move_pair(u, i, j, step, top, bottom):
 
 
 class Places(NamedTuple):
-    """The variables of a pair loop, at their places."""
+    """The variables of a pair loop: groups, and buffers for their gradients."""
 
-    #: Variable of each place, -1 for none.
-    variable: Index
-    #: Range r is the places ``ranges[r]:ranges[r + 1]``; those of group k are ``groups[k]:groups[k + 1]``.
+    #: Range r is the variables ``ranges[r]:ranges[r + 1]``; those of group k are ``groups[k]:groups[k + 1]``.
     ranges: Index
     groups: Index
-    #: Diagonal of Q with the ridge, by place.
+    #: Diagonal of Q with the ridge.
     diag: NDArray[Any]
-    #: Buffers by place: the gradient, or +-big where the variable cannot rise or fall.
+    #: Buffers: the gradient, or +-big where the variable cannot rise or fall.
     up: NDArray[Any]
     down: NDArray[Any]
 
 
 def has(rows: Any, i: int) -> bool:
-    """Whether the row of place i is there."""
+    """Whether row i is there."""
     raise NotImplementedError
 
 
-def fetch(rows: Any, i: int, flag: Any) -> int:
-    """Compute the row of place i; returns the kernel values computed, or -1 if there is no room or time."""
+def fetch(rows: Any, i: int) -> None:
+    """Compute row i."""
     raise NotImplementedError
 
 
-def begin(rows: Any, i: int, r: int, start: int) -> int:
-    """Where in ``rows.flat`` the row of place i has its part for range r, which begins at place `start`."""
+def begin(rows: Any, i: int) -> int:
+    """Where row i begins in ``rows.flat``."""
     raise NotImplementedError
 
 
@@ -79,21 +77,19 @@ def is_kind(rows: Any, kind: type) -> bool:
 
 
 @compiled(fastmath=REORDER)
-def pair_steps(rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau, flag):
-    """Up to `max_steps` pair steps, changing u; returns their number and the kernel values computed.
+def pair_steps(rows, places, u, lo, hi, g, kink, tol, max_steps, big, tau, flag):
+    """Up to `max_steps` pair steps, changing u; returns their number.
 
     Parameters
     ----------
     rows : BlockRows or MatrixRows
         Where the rows of Q are.
     places : Places
-        The variables at their places.
+        Groups and buffers.
     u, lo, hi : ndarray of float64
         The variables and their bounds.
     g : ndarray
-        Gradient by place, in the precision of the rows; only differences within a group matter.
-    ridge : ndarray
-        By variable, where it is not in the diagonals of the rows; otherwise empty.
+        The gradient in the precision of the rows; only differences within a group matter.
     kink : float
         Adds ``kink * |u|`` to the objective: `up` and `down` differ by twice that at u = 0, and no step goes
         past it.
@@ -105,7 +101,7 @@ def pair_steps(rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau
         Ends the loop when it is raised.
     """
     flat, up, down, diag = rows.flat, places.up, places.down, places.diag
-    variable, ranges, groups = places.variable, places.ranges, places.groups
+    ranges, groups = places.ranges, places.groups
     zero, two = flat.dtype.type(0.0), flat.dtype.type(2.0)
     n_groups = len(groups) - 1
     least, most = np.empty(n_groups, flat.dtype), np.empty(n_groups, flat.dtype)
@@ -113,19 +109,14 @@ def pair_steps(rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau
     for k in range(n_groups):
         low, high = big, -big
         for t in range(ranges[groups[k]], ranges[groups[k + 1]]):
-            v = variable[t]
-            up[t], down[t] = big, -big
-            if v >= 0:
-                if u[v] < hi[v]:
-                    up[t] = g[t] + (kink if u[v] >= 0 else -kink)
-                if u[v] > lo[v]:
-                    down[t] = g[t] + (kink if u[v] > 0 else -kink)
+            up[t] = g[t] + (kink if u[t] >= 0 else -kink) if u[t] < hi[t] else big
+            down[t] = g[t] + (kink if u[t] > 0 else -kink) if u[t] > lo[t] else -big
             high = max(high, down[t])
             if up[t] < low:
                 low = up[t]
                 first[k] = t
         least[k], most[k] = low, high
-    steps = computed = 0
+    steps = 0
     while steps < max_steps and not raised(flag):
         worst = 0
         for k in range(1, n_groups):
@@ -135,20 +126,17 @@ def pair_steps(rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau
         if not most[worst] - low >= tol:
             break
         i = first[worst]
-        if not has(rows, i):
-            new = fetch(rows, i, flag)
-            if new < 0:
-                break
-            computed += new
-        acquire()
+        if not has(rows, i):  # asked here: a call costs as much as a quarter of a step
+            fetch(rows, i)
+        at_i = begin(rows, i)
         # j: the largest decrease. Loops run over slices from 0: an index that might be negative would not
         # vectorise.
         diag_i = diag[i]
-        best, j, r_j = -big, np.int64(0), np.int64(0)
+        best, j = -big, np.int64(0)
         for r in range(groups[worst], groups[worst + 1]):
             start, size = ranges[r], ranges[r + 1] - ranges[r]
-            at = begin(rows, i, r, start)
-            row, some_down = flat[at : at + size], down[start : start + size]
+            row = flat[at_i + start : at_i + start + size]
+            some_down = down[start : start + size]
             some_diag = diag[start : start + size]
             part = zero
             for t in range(size):
@@ -156,40 +144,33 @@ def pair_steps(rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau
                 gain = b * b / fmax(diag_i + some_diag[t] - two * row[t], tau)
                 part = fmax(part, with_index(gain, t))
             if part > best:
-                best, j, r_j = part, start + index_in(part), r
+                best, j = part, start + index_in(part)
         if not has(rows, j):
-            new = fetch(rows, j, flag)
-            if new < 0:
-                break
-            computed += new
-        acquire()
-        vi, vj = variable[i], variable[j]
-        k_ij = flat[begin(rows, i, r_j, ranges[r_j]) + j - ranges[r_j]]
-        curvature = max(np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(k_ij), np.float64(tau))
-        top = hi[vi] if kink == zero or u[vi] >= 0 else 0.0
-        bottom = lo[vj] if kink == zero or u[vj] <= 0 else 0.0
-        before_i, before_j, g_j = u[vi], u[vj], down[j]
-        d, moved = move_pair(u, vi, vj, np.float64(g_j - low) / curvature, top, bottom)
+            fetch(rows, j)
+        at_j = begin(rows, j)
+        curvature = np.float64(diag_i) + np.float64(diag[j]) - 2.0 * np.float64(flat[at_i + j])
+        curvature = max(curvature, np.float64(tau))
+        top = hi[i] if kink == zero or u[i] >= 0 else 0.0
+        bottom = lo[j] if kink == zero or u[j] <= 0 else 0.0
+        before_i, before_j, g_j = u[i], u[j], down[j]
+        d, moved = move_pair(u, i, j, np.float64(g_j - low) / curvature, top, bottom)
         if i == j or not moved:
             break
         steps += 1
         step = flat.dtype.type(d)
         g_i = low - (kink if before_i >= 0 else -kink)
         g_j -= kink if before_j > 0 else -kink
-        if len(ridge) > 0:
-            g_i += flat.dtype.type(ridge[vi]) * step
-            g_j -= flat.dtype.type(ridge[vj]) * step
-        up[i] = g_i + (kink if u[vi] >= 0 else -kink) if u[vi] < hi[vi] else big
-        down[i] = g_i + (kink if u[vi] > 0 else -kink) if u[vi] > lo[vi] else -big
-        up[j] = g_j + (kink if u[vj] >= 0 else -kink) if u[vj] < hi[vj] else big
-        down[j] = g_j + (kink if u[vj] > 0 else -kink) if u[vj] > lo[vj] else -big
+        up[i] = g_i + (kink if u[i] >= 0 else -kink) if u[i] < hi[i] else big
+        down[i] = g_i + (kink if u[i] > 0 else -kink) if u[i] > lo[i] else -big
+        up[j] = g_j + (kink if u[j] >= 0 else -kink) if u[j] < hi[j] else big
+        down[j] = g_j + (kink if u[j] > 0 else -kink) if u[j] > lo[j] else -big
         # Update, and find the next i and the extremes of every group.
         for k in range(n_groups):
             ref, high, low = most[k], -big, big
             for r in range(groups[k], groups[k + 1]):
                 start, size = ranges[r], ranges[r + 1] - ranges[r]
-                at_i, at_j = begin(rows, i, r, start), begin(rows, j, r, start)
-                row_i, row_j = flat[at_i : at_i + size], flat[at_j : at_j + size]
+                row_i = flat[at_i + start : at_i + start + size]
+                row_j = flat[at_j + start : at_j + start + size]
                 some_up, some_down = up[start : start + size], down[start : start + size]
                 largest, part = -big, zero
                 for t in range(size):
@@ -211,4 +192,4 @@ def pair_steps(rows, places, u, lo, hi, g, ridge, kink, tol, max_steps, big, tau
                         low = up[t]
                         first[k] = t
             least[k], most[k] = low, high
-    return steps, computed
+    return steps

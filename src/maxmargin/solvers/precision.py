@@ -15,8 +15,8 @@ from maxmargin.solvers import costs
 from maxmargin.solvers.state import State
 
 # Entries of the gradient that are recomputed to measure its error where all would be too many, and the factor
-# for entries that are not in the sample.
-_SAMPLE, _SAFETY = 64, 2.0
+# for entries that are not in the sample. Problems in one call use the same (`maxmargin.solvers.batch.whole`).
+SAMPLE, SAFETY = 64, 2.0
 # Times that numbers are improved before the rows become float64, and before the tolerance is given up.
 _PATIENCE, _MOST = 2, 12
 
@@ -51,7 +51,7 @@ def measured(
     limit: float,
     refreshed: NDArray[np.bool_] | None = None,
 ) -> Measurement:
-    """What rounding did to the gradient `g`, see `Measurement`.
+    """Measure the rounding errors of the gradient `g`, see `Measurement`.
 
     `limit` is the number of kernel values that this may take, and `refreshed` marks entries that were made
     exact some steps ago, so that their errors are smaller than those of the others.
@@ -69,16 +69,13 @@ def measured(
         of = np.flatnonzero(kind)
         if len(of):
             first = of[near[of]] if near[of].any() else of
-            # Evenly spread, and where the bounds allow for the largest errors.
-            doubtful = of[np.argpartition(-noise[of], min(_SAMPLE // 2, len(of) - 1))[: _SAMPLE // 2]]
-            some = np.union1d(first[_spread(len(first), _SAMPLE)], of[_spread(len(of), _SAMPLE // 4)])
             # Few enough: all of them.
             few = len(of) * support <= max(costs.RECOMPUTE_ALWAYS, 0.1 * limit)
-            some = of if few else np.union1d(some, doubtful)
+            some = of if few else sampled(first, of, noise)
             exact, error = exact_entries(problem, u, some, gram, allowed)
             found = np.abs(exact - g[some]) + error
-            noise[of] *= _SAFETY * np.max(found / noise[some])
-            noise[some] = _SAFETY * found
+            noise[of] *= SAFETY * np.max(found / noise[some])
+            noise[some] = SAFETY * found
     return Measurement(None, noise)
 
 
@@ -105,9 +102,28 @@ def near_boundary(problem: Dual, u: Floats, g: Floats, pad: float | Floats) -> I
     return np.flatnonzero(near | ((u > problem.lo) & (u < problem.hi)))
 
 
+def sampled(near: Index, of: Index, doubt: Floats) -> Index:
+    """A sample by which the entries `of` are judged, of which those `near` the boundary matter most.
+
+    Evenly spread over both, and where `doubt`, a value for each entry of the gradient, is largest. The
+    compiled form is `maxmargin.solvers.batch.whole_steps.sampled`.
+    """
+    most = SAMPLE // 2
+    doubtful = of[np.argpartition(-doubt[of], min(most, len(of) - 1))[:most]]
+    spread = np.union1d(near[_spread(len(near), SAMPLE)], of[_spread(len(of), SAMPLE // 4)])
+    return np.union1d(spread, doubtful)
+
+
 def _spread(n: int, most: int) -> Index:
-    """At most so many evenly spaced places of n."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp)) if n else np.zeros(0, np.intp)
+    """At most so many evenly spaced places of n, with the first and the last."""
+    count = min(n, most)
+    return np.arange(count) * (n - 1) // max(count - 1, 1)
+
+
+def finer(reached: float, tol: float) -> float:
+    """The next tolerance of an iterative refinement that is to end with `tol`."""
+    following = costs.FINER * reached
+    return following if following > 2.0 * tol else tol
 
 
 class Precision:
@@ -169,11 +185,10 @@ class Precision:
     def _refine(self, scale: float) -> None:
         """Make the gradient near the boundary exact, and ask for a smaller tolerance."""
         state = self.state
-        finer = costs.FINER * state.tol
-        state.tol = finer if finer > 2.0 * state.stop.tol else state.stop.tol
+        state.tol = finer(state.tol, state.stop.tol)
         state.target = state.tol / scale
         near = near_boundary(state.problem, state.u, state.g, 0.0)
-        some = near[_spread(len(near), _SAMPLE)]
+        some = near[_spread(len(near), SAMPLE)]
         exact = state.problem.exact_gradient(state.u, some, state.gram)
         error = float(np.max(np.abs(exact - state.g[some]), initial=0.0))
         self._exact[:] = self._refreshed[:] = False

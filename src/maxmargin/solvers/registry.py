@@ -61,7 +61,7 @@ def names() -> list[str]:
 
 
 def made(solver: str) -> Any:
-    """What the factory with the given name makes."""
+    """Make the solver with the given name."""
     if solver in _BUILT_IN:
         module, cls, arguments = _BUILT_IN[solver]
         return getattr(import_module(f"maxmargin.solvers.{module}"), cls)(**arguments)

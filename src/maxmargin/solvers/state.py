@@ -64,7 +64,7 @@ class Anchor:
 
 @dataclass
 class State:
-    """What the loop and every solver share during a run; see `Solver` for who sets what."""
+    """State of a run, shared by the loop and the solver; see `Solver` for who sets what."""
 
     problem: Dual
     #: Kernel rows; the loop may replace them by float64 ones.

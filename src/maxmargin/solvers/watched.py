@@ -1,4 +1,4 @@
-"""A solver with more checkpoints, whose trace makes a line."""
+"""A recording wrapper: another solver with more checkpoints, so that its trace can be drawn as a curve."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from maxmargin.solvers.state import State
 class Watched(Solver[Any]):
     """Another solver, with checkpoints that are evenly spaced in the logarithm of iterations.
 
-    A solver looks up from its work only so often that it costs nothing: a short run may have one or two
-    records, too few for `TraceDisplay`. This one lets it do a share of the iterations so far at a time.
-    Looking takes some time, which `seconds` include. MDM and first-order SMO make the same steps as ever;
-    other solvers may choose a little differently after a checkpoint.
+    Solvers choose their checkpoints so rarely that these cost nothing: a short run may have one or two
+    records, too few for `TraceDisplay`. This wrapper records a run more often: it sets a checkpoint whenever
+    the number of iterations has grown by the fraction `pace`. Checkpoints take some time, which `seconds`
+    include. MDM and first-order SMO take the same steps as without it; other solvers may choose slightly
+    different ones after a checkpoint.
 
     Parameters
     ----------
     solver : str or Solver
-        The solver to watch.
+        The solver whose run is recorded.
     pace : float, default=0.2
         Iterations between two checkpoints, relative to those before.
 
@@ -51,7 +52,7 @@ class Watched(Solver[Any]):
         return f"Watched({self.solver!r})"
 
     def accepts(self, problem: Dual) -> bool:
-        """What the solver accepts."""
+        """See `Solver.accepts`."""
         return self.solver.accepts(problem)
 
     def start(self, problem: Dual, warm: ArrayLike | None) -> Floats:

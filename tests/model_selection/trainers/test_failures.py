@@ -134,6 +134,26 @@ def test_a_fit_that_fails_on_the_shared_matrix_alone_surfaces(kind, monkeypatch)
     assert "in a search only" in error.value.__notes__[0]
 
 
+@pytest.mark.parametrize("alone", [ValueError("nu is infeasible"), KeyError("a bug"), ValueError("a")])
+def test_a_fit_that_fails_otherwise_on_its_own_surfaces(alone, monkeypatch):
+    def fails(self, X, y, sample_weight=None):
+        raise ValueError("a bug") if self.kernel == "precomputed" else alone
+
+    monkeypatch.setattr(BaseSVC, "fit", fails)
+    with pytest.raises(ValueError, match="a bug") as error:
+        SVMSearchCV(NuSVC(), {"nu": [0.1, 0.2]}, n_jobs=1).fit(X, Y)
+    assert f"raises {type(alone).__name__}: {alone}" in error.value.__notes__[0]
+
+
+def test_addresses_in_a_message_do_not_make_two_errors_different(monkeypatch):
+    def fails(self, X, y, sample_weight=None):
+        raise ValueError(f"cannot use <object at {hex(id(X))}>")
+
+    monkeypatch.setattr(BaseSVC, "fit", fails)
+    with pytest.raises(ValueError, match="All the 10 fits failed"):
+        SVMSearchCV(NuSVC(), {"nu": [0.1, 0.2]}, n_jobs=1).fit(X, Y)
+
+
 def test_a_bug_in_the_kernel_matrix_surfaces(monkeypatch):
     monkeypatch.setattr(Fold, "matrix", broken)
     with pytest.raises(RuntimeError, match="a bug"):

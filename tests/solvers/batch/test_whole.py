@@ -7,9 +7,11 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 
 from maxmargin import SVC, dual
+from maxmargin.dual._certify import RIGHT, certify
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import Batch, Status, Stop
-from maxmargin.solvers.batch.whole import WholeProblems
+from maxmargin.solvers.batch import whole as module
+from maxmargin.solvers.batch.whole import WholeProblems, solve_whole, steps_on_all
 
 ALL = np.zeros(1, np.intp)
 
@@ -174,8 +176,14 @@ def test_rounding_that_is_too_large_for_the_tolerance_is_noticed():
     X = np.c_[rng.normal(size=(200, 2)), np.zeros((200, 98))]
     X[:, 50] = np.where(np.arange(200) % 2, 18.0, 18.5)
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    found = attempt(dual.c_svc(y, C=1e4), Gram(sp.csr_array(X), gamma=0.5), stop=Stop(1e-5))
-    assert found.solution is None
+    problem = dual.c_svc(y, C=1e4)
+    for tol in (1e-3, 1e-4):
+        assert attempt(problem, Gram(sp.csr_array(X), gamma=0.5), stop=Stop(tol)).solution is None
+    # A smaller tolerance is reached by refinement, from exact gradients.
+    gram = Gram(sp.csr_array(X), gamma=0.5)
+    refined = solve(problem, gram, stop=Stop(1e-5))
+    exact = problem.exact_gradient(refined.u, np.arange(200), gram)
+    assert problem.violation(refined.u, exact) <= refined.violation <= 1e-5
     model = SVC(C=1e4, gamma=0.5, tol=1e-5).fit(sp.csr_array(X), y)
     assert model.status_ == "solved"
 
@@ -244,3 +252,52 @@ def test_the_pool_is_never_larger_than_the_budget(rows):
     assert gram.lent
     gram.reopen()
     assert gram.capacity == min(120, gram.cache_bytes // (120 * 8))
+
+
+def broken(u, problem, damage):
+    """Break a point by so little that its violation stays below the tolerance."""
+    outer = np.flatnonzero(u == problem.hi)[0]
+    inner = np.flatnonzero((u > problem.lo) & (u < problem.hi))[0]
+    u[[outer, inner]] += {"sum": [0.0, 1e-7], "box": [1e-7, -1e-7], "nan": [0.0, np.nan]}[damage]
+
+
+@pytest.mark.parametrize("damage", ["sum", "box", "nan"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_machine_with_a_wrong_sum_or_box_is_not_reported_as_solved(monkeypatch, damage, dtype):
+    X, y = make_classification(150, 5, flip_y=0.2, random_state=0)
+    problem, calls = dual.c_svc(np.where(y > 0, 1.0, -1.0), C=1.0), []
+    expected = SVC(gamma=0.2).fit(X, y)
+
+    def damaged(rows, whole, u, g, accuracy, loop, report):
+        solve_whole(rows, whole, u, g, accuracy, loop, report)
+        assert report[RIGHT]
+        broken(u, problem, damage)
+        certify(u, g, whole.lo, whole.hi, whole.p, whole.ridge, whole.total, 1e-7, 1e-7, report)
+        calls.append(True)
+
+    monkeypatch.setattr(module, "solve_whole", damaged)
+    reached, solution = attempt(problem, Gram(X, gamma=0.2, dtype=dtype))
+    assert solution is None
+    assert np.isfinite(reached).all()  # from where the loop goes on
+    model = SVC(gamma=0.2).fit(X, y)
+    assert model.status_ == "solved" and len(calls) == 2
+    assert abs(model.dual_coef_.sum()) <= 1e-10 and np.abs(model.dual_coef_).max() <= 1.0
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-2)
+
+
+@pytest.mark.parametrize("damage", ["sum", "box", "nan"])
+def test_a_machine_that_refinement_breaks_is_not_reported_as_solved(monkeypatch, damage):
+    X, y = make_classification(150, 5, flip_y=0.2, random_state=0)
+    problem, calls = dual.c_svc(np.where(y > 0, 1.0, -1.0), C=1.0), []
+
+    def damaged(rows, whole, u, g, target, loop):
+        counts = steps_on_all(rows, whole, u, g, target, loop)
+        if not calls:
+            broken(u, problem, damage)
+        calls.append(True)
+        return counts
+
+    monkeypatch.setattr(module, "steps_on_all", damaged)
+    reached, solution = attempt(problem, Gram(X, gamma=0.2, dtype="float32"), stop=Stop(1e-5))
+    assert calls and solution is None
+    assert np.isfinite(reached).all()

@@ -9,6 +9,7 @@ from maxmargin import SVR, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import Batch, Stop, costs
 from maxmargin.solvers.batch.whole_regression import WholeRegression
+from maxmargin.solvers.c_path import path as path_module
 
 
 def data(n):
@@ -75,3 +76,30 @@ def test_what_does_not_suit_is_left_alone():
     assert WholeRegression.over(gram, bounds, [problem], Stop(max_iter=5)) is None
     assert WholeRegression.over(gram, bounds, [problem], Stop(criterion="gap")) is None
     assert WholeRegression.over(Gram(X, cache_bytes=0), bounds, [problem], Stop()) is None
+
+
+@pytest.mark.parametrize("damage", ["sum", "box", "nan"])
+@pytest.mark.parametrize("C", [1.0, 1e4])  # the latter without variables at C, from which a repair moves them
+def test_a_machine_with_a_wrong_sum_or_box_is_not_reported_as_solved(monkeypatch, damage, C):
+    X, y = data(600)
+    problem, calls = dual.epsilon_svr(y, 0.1, C), []
+    true = path_module.solve_regression
+
+    def damaged(*arguments):
+        beta, g, steps = true(*arguments)
+        most, inner = np.argmax(beta), np.flatnonzero((beta != 0.0) & (np.abs(beta) < C))[0]
+        by, out = 1e-8 * np.abs(beta).sum(), 1e-6 + C - beta[most]
+        beta[[most, inner]] += {"sum": [0.0, by], "box": [out, -out], "nan": [0.0, np.nan]}[damage]
+        calls.append(True)
+        return beta, g, steps
+
+    expected = SVR(gamma=0.5, C=C).fit(X, y)
+    monkeypatch.setattr(path_module, "solve_regression", damaged)
+    reached, solution = attempt(problem, Gram(X, gamma=0.5, dtype="float64"), Stop(1e-3))
+    assert solution is None
+    assert problem.feasible(reached)  # from where the loop goes on
+    model = SVR(gamma=0.5, C=C).fit(X, y)
+    assert model.status_ == "solved" and len(calls) == 2
+    size = np.abs(model.dual_coef_).sum()
+    assert abs(model.dual_coef_.sum()) <= 1e-10 * size and np.abs(model.dual_coef_).max() <= C
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=5e-3)

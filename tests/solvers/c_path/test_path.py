@@ -12,7 +12,7 @@ from maxmargin import SVR
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.shared import SharedKernels
 from maxmargin.solvers.c_path import path as module
-from maxmargin.solvers.c_path.path import solve_c_path, solve_folds, solve_machine
+from maxmargin.solvers.c_path.path import solve_c_path, solve_folds, solve_regression
 
 KERNELS = {
     "rbf": lambda X: rbf_kernel(X, gamma=0.1),
@@ -272,8 +272,8 @@ def test_a_machine_with_a_wrong_sum_or_box_is_repaired_and_trained(data, damage)
     K, bound = KERNELS["rbf"](X), np.full(len(y), 2.0)
     wrong = np.zeros(len(y))
     wrong[:3] = {"sum": [1.0, 1.0, 0.5], "box": [9.0, -5.0, -4.0], "nan": [np.nan, 0.0, 0.0]}[damage]
-    right, g, _ = solve_machine(K, y, np.zeros(len(y)), -bound, bound, 0.1, 1e-6, 10**6)
-    u, h, _ = solve_machine(K, y, wrong, -bound, bound, 0.1, 1e-6, 10**6)
+    right, g, _ = solve_regression(K, y, np.zeros(len(y)), -bound, bound, 0.1, 1e-6, 10**6)
+    u, h, _ = solve_regression(K, y, wrong, -bound, bound, 0.1, 1e-6, 10**6)
     assert abs(u.sum()) < 1e-9 and np.abs(u).max() <= 2.0
     np.testing.assert_allclose(K @ u - h, K @ right - g, atol=1e-9)
     np.testing.assert_allclose(h - h.mean(), g - g.mean(), atol=1e-4)

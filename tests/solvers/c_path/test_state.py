@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from maxmargin.solvers.c_path.state import AT_BOUND, Point, is_feasible, make_feasible, offset_of, snap
+from maxmargin.dual.feasible import AT_BOUND
+from maxmargin.solvers.c_path.state import Point, is_feasible, make_feasible, offset_of, snap
 
 LO, HI = np.array([0.0, 0.0, -2.0, -2.0]), np.array([2.0, 2.0, 0.0, 0.0])
 

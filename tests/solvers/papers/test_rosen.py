@@ -6,9 +6,8 @@ from sklearn.datasets import make_classification
 import qp
 from maxmargin import SVC, dual
 from maxmargin.gram.gram import Gram
-from maxmargin.solvers import SMO, Batch, Rosen, Stop
-from maxmargin.solvers.papers import _face
-from maxmargin.solvers.papers._face import Block, _bend, minimise
+from maxmargin.solvers import SMO, Batch, Rosen, Stop, _face, costs
+from maxmargin.solvers._face import Block, _bend, minimise
 from maxmargin.solvers.papers.rosen import _at_most, _rank
 from maxmargin.solvers.state import State
 
@@ -261,9 +260,7 @@ def test_a_face_too_large_for_a_block_is_worked_on_from_both_ends():
 
 @pytest.mark.parametrize("directions", DIRECTIONS)
 def test_a_block_smaller_than_the_face_still_reaches_the_optimum(monkeypatch, directions):
-    import maxmargin.solvers.papers.rosen as module
-
-    monkeypatch.setattr(module, "_MOST", 8)
+    monkeypatch.setattr(costs, "FACE_MOST", 8)
     problem, X, _, _, best = qp.solved_problem("one_class_l2", 0, 40)
     solution = Rosen(directions).solve(problem, qp.gram_of(X), stop=Stop(1e-5))
     assert solution.status == "solved"

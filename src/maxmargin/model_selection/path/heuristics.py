@@ -56,7 +56,7 @@ def heuristic(grid: Grid, spine: str, direction: str | Mapping[str, str] = "down
 def up(grid: Grid, axis: str, spine: str | Mapping[str, str] | None = None) -> Path:
     """Chains upward along one parameter, from its smallest value.
 
-    With `axis` the C of a machine with the hinge loss this saves most: the solution of the smaller C,
+    With `axis` the C of a model with the hinge loss this saves most: the solution of the smaller C,
     scaled by the ratio, is close to that of the larger, and once no multiplier is at C it stays.
 
     Parameters

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import combinations
 from numbers import Real
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from maxmargin._types import Floats
 from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR
 from maxmargin.estimators.targets import regression_targets
+from maxmargin.model_selection.counts import JobCounts
 from maxmargin.model_selection.jobs import Key, Result
 from maxmargin.model_selection.measures import regression_measure, regression_scores, two_class_shares
 from maxmargin.model_selection.nodes import Nodes
@@ -120,9 +122,11 @@ def _trained(nodes: Nodes, folds: list[FoldWork], Cs: Floats) -> list[Trained] |
     K = folds[0].fold.matrix(kernel)
     if isinstance(K, Refused):
         return K
+    counts = folds[0].counts
+    counts.training = True
     first = nodes.first
     if isinstance(first, SVR):
-        return _regression(K, folds, Cs, float(first.tol), float(first.epsilon))
+        return _regression(K, folds, Cs, float(first.tol), float(first.epsilon), counts)
     parts = [fold.class_rows for fold in folds]
     # Folds with the same classes are trained together.
     groups: dict[Any, list[int]] = {}
@@ -131,12 +135,14 @@ def _trained(nodes: Nodes, folds: list[FoldWork], Cs: Floats) -> list[Trained] |
         groups.setdefault(tuple(part.classes.tolist()), []).append(k)
     found: dict[int, Trained] = {}
     for members in groups.values():
-        trained = _classification(K, [known[k] for k in members], Cs, float(first.tol))
+        trained = _classification(K, [known[k] for k in members], Cs, float(first.tol), counts)
         found.update(zip(members, trained, strict=True))
     return [found[k] for k in range(len(folds))]
 
 
-def _regression(K: Any, folds: list[FoldWork], Cs: Floats, tol: float, epsilon: float) -> list[Trained]:
+def _regression(
+    K: Any, folds: list[FoldWork], Cs: Floats, tol: float, epsilon: float, counts: JobCounts
+) -> list[Trained]:
     """For each fold the predictions of an SVR for all rows of K."""
     from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
 
@@ -146,16 +152,20 @@ def _regression(K: Any, folds: list[FoldWork], Cs: Floats, tol: float, epsilon: 
         rows = fold.fold.train[fold.kept]
         mask[rows], y[rows] = True, regression_targets(fold.labels)[fold.kept]
         weight[rows] = 1.0 if fold.weight is None else fold.weight[fold.kept]
-    found = solve_folds(K, y, masks, Cs, tol=tol, weight=weight, epsilon=epsilon)
+    found = solve_folds(K, y, masks, Cs, tol=tol, weight=weight, epsilon=epsilon, monitor=counts.follow)
     return [Trained(path.decision, path.solved) for path in found]
 
 
-def _classification(K: Any, parts: list[ClassRows], Cs: Floats, tol: float) -> list[Trained]:
+def _classification(
+    K: Any, parts: list[ClassRows], Cs: Floats, tol: float, counts: JobCounts
+) -> list[Trained]:
     """For each fold the pair values of all rows of K; the folds have the same classes."""
     from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
 
     n, k = len(K), len(parts[0].classes)
     pairs = list(combinations(range(k), 2))
+    # A node is finished when all its pairs are.
+    options: dict[str, Any] = {"tol": tol, "monitor": partial(counts.follow, weight=1.0 / len(pairs))}
     out = [np.empty((len(pairs), len(Cs), n)) for _ in parts]
     solved = np.ones((len(parts), len(Cs)), np.bool_)
     classes, factors = np.full((len(parts), n), -1), np.ones((len(parts), n))
@@ -172,10 +182,10 @@ def _classification(K: Any, parts: list[ClassRows], Cs: Floats, tol: float) -> l
         masks = classes[:, rows] >= 0
         if same:
             weight = factors[:, rows].max(axis=0, where=masks, initial=0.0)
-            found = solve_folds(block, y, masks, Cs, tol=tol, weight=np.where(weight > 0, weight, 1.0))
+            found = solve_folds(block, y, masks, Cs, weight=np.where(weight > 0, weight, 1.0), **options)
         else:
             each = zip(masks, factors[:, rows], strict=True)
-            found = [solve_folds(block, y, mask[None], Cs, tol=tol, weight=w)[0] for mask, w in each]
+            found = [solve_folds(block, y, mask[None], Cs, weight=w, **options)[0] for mask, w in each]
         solved &= np.stack([path.solved for path in found])
         if len(rows) == n:
             for f, path in enumerate(found):

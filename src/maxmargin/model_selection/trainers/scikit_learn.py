@@ -23,7 +23,12 @@ class ScikitLearn:
 
     def train(self, work: Work, keys: Sequence[Key]) -> dict[Key, Result | Refused]:
         """Train and score nodes on folds."""
-        return {(fold, node): self._result(work, fold, node) for fold, node in keys}
+        out: dict[Key, Result | Refused] = {}
+        work.counts.training = True
+        for fold, node in keys:
+            out[fold, node] = self._result(work, fold, node)
+            work.counts.add()
+        return out
 
     @staticmethod
     def _result(work: Work, fold: int, node: int) -> Result:

@@ -72,6 +72,7 @@ class _FoldFits:
             if children[node]:
                 models[node] = model[0]
             out[node] = self._scored(node, *model, trained)
+            self.fold.counts.add()
         return out
 
     def _fitted(self, node: int, start: Any, keep: bool) -> tuple[Any, tuple[Any, Any]] | Refused:
@@ -81,6 +82,7 @@ class _FoldFits:
         rows = self._rows(fresh)
         if isinstance(rows, Refused):
             return rows
+        fold.counts.training = True
         model = fresh
         if start is not None:
             model = copy.copy(start).set_params(**fresh.get_params(deep=False))
@@ -97,7 +99,8 @@ class _FoldFits:
         try:
             model.fit(rows[1], *labels, **given)
         except Exception as error:
-            # In scikit-learn's own way it is a failed fit; see `Refused.error` for one that is not.
+            # Not swallowed: the runner raises it unless a fit in scikit-learn's own way fails in the same
+            # way, which is then reported as `GridSearchCV` does (`error_score`).
             return Refused(f"fit failed ({because(error)})", final=True, error=error)
         return model, rows
 

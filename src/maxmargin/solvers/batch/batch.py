@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maxmargin._compiled.limits import Limit, Stopped
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual, widest
 from maxmargin.solvers import costs
+from maxmargin.solvers._face import on_face
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.newton import FaceFinish, NewtonFinish
 from maxmargin.solvers.batch.progress import Progress
@@ -26,12 +26,8 @@ from maxmargin.solvers.batch.whole import WholeProblems
 from maxmargin.solvers.batch.whole_regression import WholeRegression
 from maxmargin.solvers.batch.working_set import LARGEST, WorkingSet
 from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
-from maxmargin.solvers.papers._face import on_face
 from maxmargin.solvers.solution import Observer, Solution
 from maxmargin.solvers.state import State, Stop
-
-if TYPE_CHECKING:
-    from maxmargin.gram.gram import Gram
 
 
 @dataclass
@@ -118,7 +114,7 @@ class Batch(Solver[BatchWork]):
     def solve_many(
         self,
         problems: Subproblems,
-        gram: Gram,
+        gram: Rows,
         *,
         stop: Stop,
         interrupt: Limit,
@@ -151,7 +147,7 @@ class Batch(Solver[BatchWork]):
         return solve_each(solve, problems, gram, work, n_jobs, interrupt)
 
     def _engine(
-        self, problems: Subproblems, gram: Gram, stop: Stop
+        self, problems: Subproblems, gram: Rows, stop: Stop
     ) -> WholeProblems | WholeRegression | None:
         """The engine for small problems in one call; a single hard one is better left to the loop.
 
@@ -199,8 +195,7 @@ class Batch(Solver[BatchWork]):
             return 0.0
         scale = state.problem.tolerance_scale(state.u, state.g)
         worst = widest(state.least, state.most)
-        # From some thousandths on, then from a tenth of the present violation.
-        return min(3e-3 / scale, 0.1 * worst) if np.isfinite(scale) else 0.0
+        return min(costs.STAGE / scale, costs.STAGE_FALL * worst) if np.isfinite(scale) else 0.0
 
     def _finish_whole(self, state: State, work: BatchWork) -> bool:
         """A finish on a problem that is in the working set as a whole, once pair steps have come near."""
@@ -223,7 +218,8 @@ class Batch(Solver[BatchWork]):
 
         problem = state.problem
         free = int(np.count_nonzero((state.u > problem.lo) & (state.u < problem.hi)))
-        budget = min(state.left, 10 + 3 * pairs // max(1, free))
+        per_free = costs.PROJECTION_PER_PAIR * pairs // max(1, free)
+        budget = min(state.left, costs.PROJECTION_FEWEST + per_free)
         own = np.arange(problem.m)
         Q = problem.block(own, own, state.gram).astype(np.float64, copy=False)
         state.u[:], state.g[:], steps, _ = on_face(state, own, Q, True, 0.1 * state.target, budget)
@@ -235,7 +231,7 @@ class Batch(Solver[BatchWork]):
         progress, finish = work.progress, work.finish
         if self.finish is None:
             return False
-        if not finish.settled(state) or progress.since_finish < 5:
+        if not finish.free_set_stable(state) or progress.since_finish < costs.FINISH_EVERY:
             return False
         expected = progress.left(state.target) * progress.pace
         if self.finish == "auto" and not finish.pays(state, expected, progress.work):
@@ -270,7 +266,7 @@ class Batch(Solver[BatchWork]):
         work.progress.look_again()
         # Where nothing moved, or those left out came back, shrinking again would do no better.
         least, most = state.problem.extremes(state.u, state.g)
-        came_back = float(np.max(most - least)) > 0.5 * shrunk.began
+        came_back = float(np.max(most - least)) > costs.SHRINK_BACK * shrunk.began
         work.no_shrinking = work.no_shrinking or state.stuck or came_back
         return True
 

@@ -76,6 +76,7 @@ class PanelBlock(Block):
 
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         data = gram.on_demand
+        assert data is not None  # `block_for` has asked whether rows are panelled
         self._lines: Lines = data.lines
         self._norm = data.norm
         empty = np.full(size, -1)
@@ -154,21 +155,16 @@ def _has(rows, i):
 
 
 @overload(fetch, inline="always")
-def _fetch(rows, i, flag):
-    if not is_kind(rows, BlockRows):
-        return None
-
-    def implementation(rows, i, flag):
-        compute_row(rows, i)
-        return 0  # rows of a block are not counted one by one
-
-    return implementation
+def _fetch(rows, i):
+    if is_kind(rows, BlockRows):
+        return lambda rows, i: compute_row(rows, i)
+    return None
 
 
 @overload(begin, inline="always")
-def _begin(rows, i, r, start):
+def _begin(rows, i):
     if is_kind(rows, BlockRows):
-        return lambda rows, i, r, start: i * rows.stride + start
+        return lambda rows, i: i * rows.stride
     return None
 
 

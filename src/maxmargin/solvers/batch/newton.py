@@ -1,7 +1,7 @@
 r"""The second-order finish: Newton's method on the free variables.
 
-Pair steps come close to the solution soon and then crawl, the more so the larger C and the tighter the
-tolerance. Once it is nearly known which variables are free, the rest is a linear system. On the free
+Pair steps come close to the solution soon and then converge slowly, the more so the larger C and the tighter
+the tolerance. Once it is nearly known which variables are free, the rest is a linear system. On the free
 variables F, with one multiplier per group,
 
 .. math:: d_F = -Q_{FF}^{-1} (g_F - E \lambda), \qquad E^\top d_F = 0.
@@ -26,11 +26,8 @@ from maxmargin._types import Floats, Index
 from maxmargin.dual._group import shift_sum
 from maxmargin.solvers import _cholesky as cholesky
 from maxmargin.solvers import costs
-from maxmargin.solvers.papers._face import on_face
+from maxmargin.solvers._face import on_face
 from maxmargin.solvers.state import State
-
-# Rounds in which variables are taken to their bounds.
-_ROUNDS = 6
 
 
 class NewtonFinish:
@@ -48,7 +45,7 @@ class NewtonFinish:
         self.spent = 0.0
         self.failed = 0
 
-    def settled(self, state: State) -> bool:
+    def free_set_stable(self, state: State) -> bool:
         """Whether it is nearly known which variables are free: few come, go or want to."""
         mask = (state.u > state.problem.lo) & (state.u < state.problem.hi)
         k = int(np.count_nonzero(mask))
@@ -65,13 +62,15 @@ class NewtonFinish:
         After a failure: whether all that was spent here is small beside the `work` so far.
         """
         cost = self._cost(state, int(np.count_nonzero(self._before)))
-        return self.spent + cost < 0.1 * work if self.failed else cost < 0.5 * expected
+        if self.failed:
+            return self.spent + cost < costs.NEWTON_RETRY * work
+        return cost < costs.NEWTON_PAYS * expected
 
     @staticmethod
     def _cost(state: State, k: int) -> float:
         """Nominal seconds of a step with k free variables."""
         speed = costs.CHOLESKY_SPEED[state.gram.dtype.itemsize] * state.gram.threads.n
-        return float(1e-3 + (k**3 / 3 + k**2 * state.gram.cost) / speed)
+        return float(costs.NEWTON_STEP + (k**3 / 3 + k**2 * state.gram.cost) / speed)
 
     def _movable(self, state: State) -> Index:
         """The free variables, and those at a bound that should leave it."""
@@ -118,7 +117,9 @@ class NewtonFinish:
     def _bounded(self, state: State, free: Index, E: Floats, below: Floats, above: Floats) -> Floats | None:
         """The Newton step in a box; None where more than a few variables meet their bounds."""
         Q = state.problem.block(free, free, state.gram)
-        d, beyond = _newton(self._ridged(Q), state.g[free], E, np.zeros(E.shape[1]), below, above)
+        d, beyond = _newton(
+            self._ridged(Q), state.g[free], E, np.zeros(E.shape[1]), below, above, costs.NEWTON_SHARE
+        )
         return None if len(beyond) else d
 
     def _ridged(self, Q: NDArray[Any]) -> NDArray[Any]:
@@ -130,7 +131,7 @@ class NewtonFinish:
 
 
 def _newton(
-    Q: NDArray[Any], g: Floats, E: Floats, sums: Floats, below: Floats, above: Floats, share: int = 8
+    Q: NDArray[Any], g: Floats, E: Floats, sums: Floats, below: Floats, above: Floats, share: int
 ) -> tuple[Floats, Index]:
     """``-Q^-1 (g - E m)`` with ``E'd = sums``, a few variables on the bounds that they would pass.
 
@@ -148,7 +149,7 @@ def _newton(
     fixed = np.zeros(0, np.intp)
     to = np.zeros(0)
     HD = np.zeros((k, 0))
-    for _ in range(_ROUNDS):
+    for _ in range(costs.NEWTON_ROUNDS):
         out = np.setdiff1d(np.flatnonzero((d < below) | (d > above)), fixed)
         if not len(out):
             break
@@ -179,9 +180,6 @@ class BlockStep(NewtonFinish):
     Many variables may meet their bounds: they are put there, and the others solved for again.
     """
 
-    # Violators that are let in while S is small; share of the variables that are put on a bound with the
-    # factor that is there; factorisations per step.
-    _first, _share, _most = 256, 16, 6
     #: Whether the last step took all violators.
     all_in = False
 
@@ -203,7 +201,7 @@ class BlockStep(NewtonFinish):
         excess = np.where(rises, level - g, -np.inf)
         excess = np.where(falls, np.maximum(excess, g - level), excess)
         violators = np.flatnonzero(~free & (excess > 0.25 * state.target))
-        most = max(self._first, int(np.count_nonzero(free)))
+        most = max(costs.BLOCK_FIRST, int(np.count_nonzero(free)))
         self.all_in = len(violators) <= most
         if not self.all_in:
             violators = violators[np.argpartition(-excess[violators], most)[:most]]
@@ -232,7 +230,7 @@ class BlockStep(NewtonFinish):
 
     def _bounded(self, state: State, free: Index, E: Floats, below: Floats, above: Floats) -> Floats | None:
         d, rest = np.zeros(len(free)), np.arange(len(free))
-        for attempt in range(self._most):
+        for attempt in range(costs.BLOCK_FACTORS):
             others = np.setdiff1d(np.arange(len(free)), rest)
             moved = others[d[others] != 0]
             right = state.g[free[rest]]
@@ -240,7 +238,7 @@ class BlockStep(NewtonFinish):
                 right = right + self._matrix(state, free[rest], free[moved]) @ d[moved]
             Q = self._ridged(self._matrix(state, free[rest]))
             sums = -E[others].T @ d[others]
-            d[rest], beyond = _newton(Q, right, E[rest], sums, below[rest], above[rest], self._share)
+            d[rest], beyond = _newton(Q, right, E[rest], sums, below[rest], above[rest], costs.BLOCK_SHARE)
             d = np.clip(d, below, above)
             # While more violators wait than can be let in, any descent is good enough.
             descends = float(state.g[free] @ d) < 0
@@ -268,5 +266,5 @@ class FaceFinish(NewtonFinish):
     def _direction(self, state: State, free: Index) -> Floats | None:
 
         Q = state.problem.block(free, free, state.gram).astype(np.float64)
-        budget = min(4 * len(free), 1 + costs.PROJECTION_MOST // len(free) ** 2)
+        budget = min(costs.PROJECTION_STEPS * len(free), 1 + costs.PROJECTION_MOST // len(free) ** 2)
         return on_face(state, free, Q, self.conjugate, 0.1 * state.target, budget)[0] - state.u[free]

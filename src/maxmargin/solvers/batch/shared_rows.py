@@ -91,8 +91,9 @@ def need(rows, i, touched, flag):
 
 
 @compiled()
-def gradient(rows, touched, samples, u, p, ridge, g, flag):
+def gradient(rows, problem, u, g, flag):
     """``g = (K + diag(ridge)) u - p``, summed in float64; returns the kernel values computed, or -1."""
+    touched, samples, p, ridge = problem.touched, problem.samples, problem.p, problem.ridge
     support = support_of(u)
     total = 0
     for t in support:

@@ -21,17 +21,34 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import Stopped, call, current
 from maxmargin._compiled.memory import aligned
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
-from maxmargin.dual._certify import GAP, NEAR_BOUND, NOISE, OBJECTIVE, OFFSET, RIGHT, VIOLATION, certify
+from maxmargin.dual._certify import (
+    GAP,
+    NEAR_BOUND,
+    NOISE,
+    OBJECTIVE,
+    OFFSET,
+    RIGHT,
+    VIOLATION,
+    WORST,
+    certify,
+)
 from maxmargin.dual._extremes import extremes_of
-from maxmargin.gram.gram import Gram
-from maxmargin.gram.on_demand import ExactSamples
 from maxmargin.kernels.panels import width_of
-from maxmargin.kernels.rounding import Rounding, sum_of
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.shared_rows import SharedRows
-from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, STOPPED, solve_whole, steps_on_all
+from maxmargin.solvers.batch.whole_steps import (
+    EVALS,
+    STEPS,
+    STOPPED,
+    Accuracy,
+    Loop,
+    Whole,
+    solve_whole,
+    steps_on_all,
+)
+from maxmargin.solvers.precision import finer
 from maxmargin.solvers.solution import Record, Solution, Status, ended
 from maxmargin.solvers.state import Stop
 
@@ -46,33 +63,34 @@ class Attempt(NamedTuple):
 
 
 class WholeProblems:
-    """Solves problems over the rows of one Gram, each in one compiled call."""
+    """Solves problems over the rows of one matrix, each in one compiled call."""
 
-    def __init__(self, gram: Gram, rows: SharedRows, stop: Stop) -> None:
+    def __init__(self, gram: Rows, rows: SharedRows, exact: tuple[Any, ...], stop: Stop) -> None:
         self.gram, self.rows, self.stop = gram, rows, stop
         self.patience = costs.WHOLE_PATIENCE
-        self._exact = ExactSamples.of(gram)
-        self._error = _entry_error(gram.rounding, gram.n)
-        self._rounding = _entry_error(gram.double_rounding, gram.n)
+        self._exact = exact
+        # Of an entry of the gradient, per unit of the sum of |u|: from rows, and from float64 values.
+        self._error, self._rounding = gram.largest_bound(), gram.largest_bound(double=True)
         self._own = threading.local()
 
     @staticmethod
-    def over(gram: Gram, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeProblems | None:
+    def over(gram: Rows, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeProblems | None:
         """For `problems` over the segments `bounds` of `gram`, whose cache lends its budget.
 
         None if this engine cannot take all of them.
         """
         if stop.criterion != "kkt" or stop.max_iter is not None or not all(map(_suits, problems)):
             return None
-        rows = SharedRows.of(gram, bounds)
-        if rows is None:
+        exact = gram.exact_data
+        rows = SharedRows.of(gram, bounds) if exact is not None else None
+        if exact is None or rows is None:
             return None
         gram.lend()
-        return WholeProblems(gram, rows, stop)
+        return WholeProblems(gram, rows, exact, stop)
 
     @property
     def bytes_used(self) -> int:
-        """Of the budget."""
+        """Bytes of the budget in use."""
         return min(int(self.rows.used[0]), len(self.rows.pool)) * self.gram.dtype.itemsize
 
     def attempt(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Attempt:
@@ -80,24 +98,29 @@ class WholeProblems:
         began = time.perf_counter()
         u = problem.start() if warm is None else problem.repair(warm)
         g = np.empty(problem.m)
-        report = np.zeros(10)
+        report = np.zeros(11)
         dtype = self.gram.dtype
         float32 = dtype == np.float32
         tol = max(self.stop.tol, costs.ROUGH) if float32 else self.stop.tol
-        steps_for = (
-            max(1000, self.patience * problem.m), dtype.type(1e30 if float32 else 1e300),
-            dtype.type(1e-6 if float32 else 1e-12), self._buffers(problem.m, len(touched)), current().flag,
-        )  # fmt: skip
-        call(
-            solve_whole, self.rows, touched, samples, u, g, problem.p, problem.lo, problem.hi, problem.ridge,
-            problem.sums[0], tol / problem.scale, self._error, self._rounding, self._exact, *steps_for,
-            report,
-            work=problem.m * (15.0 * steps_for[0] + problem.m * self.gram.cost),
-        )  # fmt: skip
+        # A rougher solution need not hold in spite of rounding: refinement begins with exact gradients.
+        error = self._error if tol == self.stop.tol else 0.0
+        loop = Loop(
+            max_steps=max(costs.WHOLE_FEWEST_STEPS, self.patience * problem.m),
+            big=dtype.type(1e30 if float32 else 1e300),
+            tau=dtype.type(1e-6 if float32 else 1e-12),
+            buffers=self._buffers(problem.m, len(touched)),
+            flag=current().flag,
+        )
+        whole = Whole(
+            touched, samples, problem.p, problem.lo, problem.hi, problem.ridge, float(problem.sums[0])
+        )
+        accuracy = Accuracy(tol / problem.scale, error, self._rounding, self._exact)
+        work = problem.m * (15.0 * loop.max_steps + problem.m * self.gram.cost)
+        call(solve_whole, self.rows, whole, u, g, accuracy, loop, report, work=work)
         if report[RIGHT] and tol > self.stop.tol:
             rough = u.copy(), g.copy(), report.copy()
             try:
-                self._refine(problem, samples, touched, u, g, steps_for, report)
+                self._refine(problem, whole, u, g, loop, report)
             except Stopped:
                 report[STOPPED] = 1.0
             if report[STOPPED]:  # the gradient is that of the rougher solution
@@ -106,8 +129,8 @@ class WholeProblems:
         if report[STOPPED]:
             return Attempt(u, self._stopped(problem, u, g, report, began))
         if not report[RIGHT]:
-            return Attempt(u)
-        if report[NEAR_BOUND] and not current().over:
+            return Attempt(u if np.isfinite(u).all() else problem.start())
+        if (report[NEAR_BOUND] or problem.paired) and not current().over:
             u = self._snap(problem, samples, u, g, report)
         record = self._record(problem, u, report, began)
         return Attempt(u, self._solved(problem, u, g, report, record))
@@ -125,13 +148,13 @@ class WholeProblems:
     @staticmethod
     def _solved(problem: Dual, u: Floats, g: Floats, report: Floats, last: Record) -> Solution:
         """The solution with the certificate that the compiled call has computed."""
-        noise = float(report[NOISE])
+        gap, noise = float(report[GAP]), float(report[NOISE])
         return Solution(
             u=u,
             offset=report[OFFSET : OFFSET + 1].copy(),
             status=Status.SOLVED,
-            gap=float(report[GAP]),
-            violation=last.violation + 2 * noise * problem.scale,
+            gap=gap if np.isfinite(gap) else problem.gap(u, g, noise),
+            violation=float(report[WORST]) * problem.scale,
             objective=last.objective,
             noise=noise,
             n_iter=last.n_iter,
@@ -152,7 +175,7 @@ class WholeProblems:
             problem,
             u,
             g,
-            self._error * float(np.abs(u).sum()),
+            _noise(problem, u, self._error),
             ended(current()),
             engine="whole",
             n_iter=last.n_iter,
@@ -165,13 +188,20 @@ class WholeProblems:
     def _snap(self, problem: Dual, samples: Index, u: Floats, g: Floats, report: Floats) -> Floats:
         """The solution with variables on bounds from which rounding separates them; see `Dual.snap`."""
         snapped = problem.snap(u)
+        if snapped is u:
+            return u
         exact = self._gradient(problem, samples, snapped)
-        noise = float(self._rounding * np.abs(snapped).sum())
+        noise = _noise(problem, snapped, self._rounding)
         if not problem.violation(snapped, exact, noise) <= self.stop.tol:
             return u
         g[:] = exact
-        certify(snapped, g, problem.lo, problem.hi, problem.p, problem.ridge, problem.sums[0], noise, report)
+        self._certify(problem, snapped, g, noise, report)
         return snapped
+
+    @staticmethod
+    def _certify(problem: Dual, u: Floats, g: Floats, noise: float, report: Floats) -> None:
+        box = problem.lo, problem.hi, problem.p, problem.ridge, problem.sums[0]
+        certify(u, g, *box, noise, noise, report)
 
     def _gradient(self, problem: Dual, samples: Index, u: Floats) -> Floats:
         """The gradient from float64 kernel values."""
@@ -179,37 +209,24 @@ class WholeProblems:
         product = self.gram.exact(samples, samples[support], u[support])
         return np.asarray(problem.ridge * u - problem.p + product)
 
-    def _refine(
-        self,
-        problem: Dual,
-        samples: Index,
-        touched: Index,
-        u: Floats,
-        g: Floats,
-        steps_for: tuple[Any, ...],
-        report: Floats,
-    ) -> None:
+    def _refine(self, problem: Dual, whole: Whole, u: Floats, g: Floats, loop: Loop, report: Floats) -> None:
         """Pair steps from exact gradients until the tolerance holds, see `maxmargin.solvers.precision`."""
         tol = self.stop.tol / problem.scale
         report[RIGHT] = 0.0
         before = np.inf
         while True:
-            g[:] = self._gradient(problem, samples, u)
+            g[:] = self._gradient(problem, whole.samples, u)
             report[EVALS] += problem.m * np.count_nonzero(u)
             low, high = extremes_of(u, g, problem.lo, problem.hi)
-            noise = float(self._rounding * np.abs(u).sum())
+            noise = _noise(problem, u, self._rounding)
             if high - low <= tol - 2.0 * noise:
-                certify(
-                    u, g, problem.lo, problem.hi, problem.p, problem.ridge, problem.sums[0], noise, report
-                )
+                self._certify(problem, u, g, noise, report)
                 return
-            if high - low > 0.25 * before or noise > 0.25 * tol:
+            if not (high - low <= 0.25 * before and noise <= 0.25 * tol):  # or not a number
                 return
             before = high - low
-            target = 0.5 * max(tol, costs.FINER * before)
-            steps, computed = steps_on_all(
-                self.rows, touched, samples, u, g, problem.lo, problem.hi, problem.ridge, target, *steps_for
-            )
+            target = 0.5 * finer(before, tol)
+            steps, computed = steps_on_all(self.rows, whole, u, g, target, loop)
             report[STEPS] += steps
             report[EVALS] += computed
             if current().over:
@@ -225,9 +242,10 @@ class WholeProblems:
         return kept
 
 
-def _entry_error(rounding: Rounding, n: int) -> float:
-    """The largest error of a gradient entry, per unit of the coefficients' sum."""
-    return rounding.of_value() + 2.0**-53 * sum_of(n)
+def _noise(problem: Dual, u: Floats, error: float) -> float:
+    """Bound the errors of the gradient; `error` is that of sums of kernel values (`Rows.largest_bound`)."""
+    added = np.abs(problem.ridge * u) + np.abs(problem.p)
+    return error * float(np.abs(u).sum()) + 2.0**-52 * float(added.max())
 
 
 def _suits(problem: Dual) -> bool:
@@ -236,5 +254,5 @@ def _suits(problem: Dual) -> bool:
         simple
         and not problem.self_scaled
         and problem.m <= costs.WHOLE_MOST_VARIABLES
-        and (problem.plain or problem.twins)
+        and (problem.plain or problem.paired)
     )

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
-from maxmargin.gram.gram import Gram
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.whole import Attempt, WholeProblems
 from maxmargin.solvers.precision import measured
@@ -26,18 +25,18 @@ from maxmargin.solvers.state import Stop
 
 
 class WholeRegression:
-    """Solves a problem over the rows of a Gram that holds its whole matrix."""
+    """Solves a problem over rows that hold their whole matrix."""
 
-    bytes_used = 0  # beyond the budget of the Gram's own cache
+    bytes_used = 0  # beyond the budget of the rows' own cache
 
-    def __init__(self, gram: Gram, stop: Stop, first: WholeProblems | None) -> None:
+    def __init__(self, gram: Rows, stop: Stop, first: WholeProblems | None) -> None:
         self.gram, self.stop, self._first = gram, stop, first
 
     @staticmethod
-    def over(gram: Gram, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeRegression | None:
+    def over(gram: Rows, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeRegression | None:
         """For a single problem over all rows of `gram`; None if this engine cannot take it."""
         problem = problems[0]
-        single = len(problems) == 1 and problem.tube and problem.twins and problem.boxed
+        single = len(problems) == 1 and problem.tube and problem.paired and problem.boxed
         if not single or stop.criterion != "kkt" or stop.max_iter is not None:
             return None
         n = gram.n
@@ -46,9 +45,7 @@ class WholeRegression:
             and problem.m == 2 * n
             and n * n * gram.cost <= costs.REGRESSION_MOST_WORK
         )
-        if not small or not gram.holds_all or callable(gram.kernel.name):
-            return None
-        if gram.kernel.name == "precomputed" and not gram.table.flags.carray:  # in C order, and writeable
+        if not small or not gram.in_place:
             return None
         first = WholeProblems.over(gram, bounds, problems, stop) if n <= costs.REGRESSION_FEW_ROWS else None
         if first is not None:
@@ -57,7 +54,7 @@ class WholeRegression:
 
     def attempt(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Attempt:
         """Solve `problem` over all rows."""
-        from maxmargin.solvers.c_path.path import solve_machine  # compiled: not at import
+        from maxmargin.solvers.c_path.path import solve_regression  # compiled: not at import
 
         began = time.perf_counter()
         gram, n = self.gram, self.gram.n
@@ -77,7 +74,7 @@ class WholeRegression:
             start = u[:n] + u[n:]
         tol = self.stop.tol
         # Half of what is allowed: the rest is for rounding.
-        beta, g, steps = solve_machine(
+        beta, g, steps = solve_regression(
             gram.table,
             y,
             start,
@@ -87,6 +84,8 @@ class WholeRegression:
             0.5 * tol,
             costs.REGRESSION_PATIENCE * n,
         )
+        if not np.isfinite(beta).all():
+            return Attempt(problem.start())
         found = np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)])
         u = problem.snap(problem.repair(found))
         if not problem.feasible(found):

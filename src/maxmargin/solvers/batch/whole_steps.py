@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin._compiled.exp2 import exp2
 from maxmargin._compiled.intrinsics import acquire, fmax, index_in, raised, with_index
 from maxmargin._compiled.jit import REORDER, compiled
+from maxmargin._types import Floats, Index
 from maxmargin.dual._certify import certify
 from maxmargin.dual._extremes import extremes_of
 from maxmargin.solvers.batch.shared_rows import gradient, need, support_of
 from maxmargin.solvers.pairs import move_pair
+from maxmargin.solvers.precision import SAFETY, SAMPLE
 
-# Entries of the gradient that are recomputed to measure its error, and the factor for the others.
-SAMPLE, SAFETY = 48, 2.0
 #: Entries of the report beyond those of `maxmargin.dual._certify`.
-STEPS, EVALS, STOPPED = range(7, 10)
+STEPS, EVALS, STOPPED = range(8, 11)
+
+
+class Whole(NamedTuple):
+    """A problem with one sum over shared rows."""
+
+    #: Segments of the rows, and the sample of each variable, segment by segment.
+    touched: Index
+    samples: Index
+    #: Linear term, box, ridge and sum, see `maxmargin.dual.Dual`.
+    p: Floats
+    lo: Floats
+    hi: Floats
+    ridge: Floats
+    total: float
+
+
+class Accuracy(NamedTuple):
+    """The tolerance, and what rounding may do to the gradient."""
+
+    #: Largest violation.
+    tol: float
+    #: Largest errors of a gradient entry, per unit of the sum of |u|: with the rows, and with float64 values.
+    error: float
+    rounding: float
+    #: The data for such values.
+    exact: Any
+
+
+class Loop(NamedTuple):
+    """The settings and buffers of pair steps."""
+
+    max_steps: int
+    #: A gradient that nothing exceeds, and the least curvature.
+    big: Any
+    tau: Any
+    #: Three vectors with a value for each place.
+    buffers: NDArray[Any]
+    #: Ends the steps when it is raised.
+    flag: NDArray[np.int64]
 
 
 @compiled()
@@ -42,69 +84,100 @@ def _squared_norms(rows):
 
 
 @compiled()
-def _measured_error(u, g, lo, hi, p, ridge, samples, pad, exact):
-    """The largest error of the gradient among entries near the boundary, from exact kernel values."""
+def near_boundary(u, g, lo, hi, pad):
+    """`maxmargin.solvers.precision.near_boundary` of one group, and the others."""
     low, high = extremes_of(u, g, lo, hi)
-    low, high = min(low, high) - pad, max(low, high) + pad
-    mark = np.zeros(len(u))
+    low, high = min(low, high), max(low, high)
+    mark, rest = np.zeros(len(u)), np.ones(len(u))
     for t in range(len(u)):
-        if low <= g[t] <= high or lo[t] < u[t] < hi[t]:
-            mark[t] = 1.0
-    near, support = support_of(mark), support_of(u)
-    near = near[:: max(1, len(near) // SAMPLE)][:SAMPLE]
-    some, vectors = _gather(exact, samples[near]), _gather(exact, samples[support])
-    dots = np.dot(some, vectors.T)
-    near_norms, norms = _squared_norms(some), _squared_norms(vectors)
+        if (g[t] + pad >= low and g[t] - pad <= high) or lo[t] < u[t] < hi[t]:
+            mark[t], rest[t] = 1.0, 0.0
+    return support_of(mark), support_of(rest)
+
+
+@compiled()
+def sampled(near, of, doubt):
+    """`maxmargin.solvers.precision.sampled`."""
+    m = len(of)
+    mark, left = np.zeros(len(doubt)), np.ones(m)
+    count = min(len(near), SAMPLE)
+    for k in range(count):
+        mark[near[k * (len(near) - 1) // max(count - 1, 1)]] = 1.0
+    count = min(m, SAMPLE // 4)
+    for k in range(count):
+        mark[of[k * (m - 1) // max(count - 1, 1)]] = 1.0
+    for _ in range(min(m, SAMPLE // 2)):
+        worst = -1
+        for t in range(m):
+            if left[t] > 0.0 and (worst < 0 or doubt[of[t]] > doubt[of[worst]]):
+                worst = t
+        mark[of[worst]], left[worst] = 1.0, 0.0
+    return support_of(mark)
+
+
+@compiled()
+def largest_error(problem, u, g, some, exact):
+    """The largest error of the entries `some` of the gradient, from exact kernel values."""
+    samples, p, ridge = problem.samples, problem.p, problem.ridge
+    support = support_of(u)
+    rows, vectors = _gather(exact, samples[some]), _gather(exact, samples[support])
+    dots = np.dot(rows, vectors.T)
+    row_norms, norms = _squared_norms(rows), _squared_norms(vectors)
     worst = 0.0
-    for r in range(len(near)):
-        t = near[r]
+    for r in range(len(some)):
+        t = some[r]
         total = ridge[t] * u[t] - p[t]
         for k in range(len(support)):
-            exponent = exact.slope * (dots[r, k] - 0.5 * near_norms[r] - 0.5 * norms[k])
+            exponent = exact.slope * (dots[r, k] - 0.5 * row_norms[r] - 0.5 * norms[k])
             total += u[support[k]] * exp2(min(exponent, 0.0))
         worst = max(worst, abs(total - g[t]))
     return worst
 
 
 @compiled()
-def solve_whole(
-    rows, touched, samples, u, g, p, lo, hi, ridge, total, tol, error, rounding, exact, max_steps, big, tau,
-    buffers, flag, report,
-):  # fmt: skip
+def solve_whole(rows, problem, u, g, accuracy, loop, report):
     """Pair steps, then the gradient anew, until the tolerance holds with what rounding may do."""
-    computed = gradient(rows, touched, samples, u, p, ridge, g, flag)
+    p, lo, hi, ridge, total = problem.p, problem.lo, problem.hi, problem.ridge, problem.total
+    tol, flag = accuracy.tol, loop.flag
+    computed = gradient(rows, problem, u, g, flag)
     if computed < 0:
         return
     report[EVALS] = computed
-    allowed = 0.25 * tol
+    # Of the entries that decide about optimality, and of the others, which that leaves without a say.
+    allowed, pad = 0.25 * tol, tol
     noise = 0.0
     for _ in range(5):
         low, high = extremes_of(u, g, lo, hi)
         if high - low <= tol - 2.0 * noise:
-            size = 0.0
+            size, added = 0.0, 0.0
             for t in range(len(u)):
                 size += abs(u[t])
-            bound = error * size
+                added = max(added, abs(ridge[t] * u[t]) + abs(p[t]))
+            added *= 2.0**-52
+            bound = far = accuracy.error * size + added
             if bound > allowed:
-                measured = _measured_error(u, g, lo, hi, p, ridge, samples, 2.0 * allowed, exact)
-                bound = min(bound, SAFETY * measured + rounding * size)
+                near, rest = near_boundary(u, g, lo, hi, pad)
+                doubt = rows.norm[problem.samples]  # a value's error grows with the norms
+                least = accuracy.rounding * size + added
+                found = largest_error(problem, u, g, sampled(near, near, doubt), accuracy.exact)
+                bound = min(bound, SAFETY * (found + least))
+                found = largest_error(problem, u, g, sampled(rest, rest, doubt), accuracy.exact)
+                far = max(bound, min(far, SAFETY * (found + least)))
             noise = max(noise, bound)
-            if noise > allowed:
+            if noise > allowed or far > pad:
                 return
             if high - low <= tol - 2.0 * noise:
-                certify(u, g, lo, hi, p, ridge, total, noise, report)
+                certify(u, g, lo, hi, p, ridge, total, noise, max(noise, far), report)
                 return
         target = 0.5 * (tol - 2.0 * noise)
-        steps, computed = steps_on_all(
-            rows, touched, samples, u, g, lo, hi, ridge, target, max_steps, big, tau, buffers, flag
-        )
+        steps, computed = steps_on_all(rows, problem, u, g, target, loop)
         report[STEPS] += steps
         report[EVALS] += computed
         stopped = raised(flag)
-        if steps == 0 or (steps == max_steps and not stopped):
+        if steps == 0 or (steps == loop.max_steps and not stopped):
             report[STOPPED] = 1.0 if stopped else 0.0
             return
-        if gradient(rows, touched, samples, u, p, ridge, g, flag) < 0:
+        if gradient(rows, problem, u, g, flag) < 0:
             return
         if stopped:
             report[STOPPED] = 1.0
@@ -112,16 +185,33 @@ def solve_whole(
 
 
 @compiled(fastmath=REORDER)
-def steps_on_all(rows, touched, samples, u, g, lo, hi, ridge, tol, max_steps, big, tau, buffers, flag):
+def steps_on_all(rows, problem, u, g, tol, loop):
     """Second-order SMO on all variables, changing u: the steps of `maxmargin.solvers.pairs` over shared rows.
 
-    A loop of its own: through the common one the first fit of a process compiles 8 s longer (15.5 s become
-    23.7, one-off measurement).
+    A loop of its own, which is kept for its compile time alone. One-off measurement on a busy computer, the
+    common loop (commit 89182a0) against this one (4916270):
+
+    ==================================== =========== ============
+    ..                                   common loop separate one
+    ==================================== =========== ============
+    step with 512 rows (microseconds)    1.127       1.115
+    step with 1,024 rows (microseconds)  0.960       0.951
+    step with 2,048 rows (microseconds)  1.944       1.950
+    fit of digits (milliseconds)         23.3        22.0
+    first fit, with compilation (s)      24.6        18.0
+    ==================================== =========== ============
+
+    Steps take the same time within the noise, so that by them alone the common loop would be right: a change
+    to the algorithm has to be made twice. But 6.6 s more are added to the first fit in every new environment,
+    and to the code that a wheel with compiled functions would contain. Once Numba compiles the common loop in
+    the same time, this one should go.
 
     up / down hold the gradient, or +-big where a variable cannot rise / fall, at the places of the table;
     places without a sample can do neither. Returns the steps taken and the kernel values computed.
     """
     pool, starts, where = rows.pool, rows.starts, rows.where
+    touched, samples, lo, hi, ridge = problem.touched, problem.samples, problem.lo, problem.hi, problem.ridge
+    max_steps, big, tau, buffers, flag = loop
     zero, one, two = pool.dtype.type(0.0), pool.dtype.type(1.0), pool.dtype.type(2.0)
     n_places = 0
     for s in touched:

@@ -47,16 +47,15 @@ class WorkingSet:
         self.ids = np.full(q, -1, np.intp)
         self.since = np.zeros(q, np.int64)
         self.inside = np.zeros(m, np.bool_)
-        self.most_new = max(1, q // 6)
+        self.most_new = max(1, q // costs.NEWCOMERS)
         self.clock = 0
         dtype = gram.dtype
         self.block = block_for(problem, gram, q)
         # A group is one range of places, at which its members are.
         self.places = Places(
-            variable=np.arange(q), ranges=self.parts, groups=np.arange(groups + 1), diag=self.block.diag,
+            ranges=self.parts, groups=np.arange(groups + 1), diag=self.block.diag,
             up=aligned(q, dtype), down=aligned(q, dtype),
         )  # fmt: skip
-        self.no_ridge = np.zeros(0)  # it is in the diagonal of the block
         unit = float(np.max(np.abs(problem.diag(gram)), initial=0.0)) or 1.0
         self.tau = dtype.type(unit * (1e-6 if dtype == np.float32 else 1e-12))
         self.big = dtype.type(1e30 if dtype == np.float32 else 1e300)
@@ -129,12 +128,12 @@ class WorkingSet:
         g = (state.g[ids] - middle[problem.group[ids]]).astype(self.gram.dtype)
         gap = widest(state.least, state.most)
         # Part of the problem is solved as well as the rest deserves, the whole of it to the end.
-        tol = 0.5 * state.target if self.whole else max(0.5 * state.target, 0.1 * gap)
+        tol = 0.5 * state.target if self.whole else max(0.5 * state.target, costs.INNER * gap)
         tol = max(tol, at_least)
         most_steps = (costs.SLOW if self.whole else costs.MOST_STEPS) * len(ids)
         dtype = self.gram.dtype.type
-        steps, _ = call(
-            pair_steps, self.block.rows, self.places, u, lo, hi, g, self.no_ridge, dtype(0.0), dtype(tol),
+        steps = call(
+            pair_steps, self.block.rows, self.places, u, lo, hi, g, dtype(0.0), dtype(tol),
             min(most_steps, state.left), self.big, self.tau, current().flag,
             work=len(ids) * (3.0 * most_steps + len(ids) * self.gram.cost),
         )  # fmt: skip

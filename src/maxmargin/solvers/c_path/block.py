@@ -9,11 +9,7 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Mask
-
-# Largest block.
-LARGEST = 2048
-# Violators at a bound that a block includes, besides half as many as there are free variables.
-_FEWEST_VIOLATORS = 256
+from maxmargin.solvers import costs
 
 
 class Block(NamedTuple):
@@ -29,7 +25,7 @@ class Block(NamedTuple):
 @compiled()
 def empty_block(K, n):
     """A block without variables."""
-    limit = min(n, LARGEST)
+    limit = min(n, costs.PATH_BLOCK)
     return Block(
         np.empty((limit, limit), K.dtype),
         np.zeros(limit, np.bool_),
@@ -69,7 +65,7 @@ def select(point, low, high, most, members):
             b = min(int((high - down) * scale), bins - 1)
             counts[1, b] += 1
             code[t] = 1 + bins + b
-    room = min(most - size, _FEWEST_VIOLATORS + size // 2)
+    room = min(most - size, costs.PATH_VIOLATORS + size // 2)
     total, share = np.zeros(2, np.int64), np.empty(2, np.int64)
     for b in range(bins):
         total[0] += counts[0, b]
@@ -117,7 +113,7 @@ def gather(K, block, members, wanted):
         else:
             fresh[n_new] = members[i]
             n_new += 1
-    if 2 * (size - kept) > wanted:  # close the gaps
+    if size - kept > costs.PATH_UNUSED * wanted:  # close the gaps
         top = 0
         stay = np.empty(kept, np.int64)
         for s in range(size):

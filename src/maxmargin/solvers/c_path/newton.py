@@ -7,6 +7,7 @@ import numpy as np
 from maxmargin._compiled.intrinsics import fmax, fmin, raised
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.sums import add_rows
+from maxmargin.solvers import costs
 from maxmargin.solvers.c_path.state import BIG
 
 
@@ -70,7 +71,7 @@ def _direction(R, size, g, below, above, d, small, flag):
     its bound in the first step need not be beyond it in the last. The loop ends early where a pivot is too
     `small` or the flag is raised.
     """
-    batch, most = 16, min(size, 512)
+    batch, most = costs.PATH_COLUMNS, min(size, costs.PATH_FIXED)
     w, v, p, reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     column = np.empty(size, R.dtype)
     active = np.ones(size)
@@ -79,11 +80,12 @@ def _direction(R, size, g, below, above, d, small, flag):
     for i in range(size):
         columns[0, i], columns[1, i] = g[i], 1
         d[i] = 0.0
-    _solve_rows(R, size, columns, 0, 2)
+    # Not literals, for which the function would be compiled again.
+    _solve_rows(R, size, columns, np.int64(0), np.int64(2))
     for i in range(size):
         w[i], v[i] = columns[0, i], columns[1, i]
     parts = np.empty((most, size), R.dtype)
-    known = 0
+    known = np.int64(0)
     for removed in range(size - 1):
         if raised(flag):
             break

@@ -7,10 +7,11 @@ import numpy as np
 from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.sums import add_rows
-from maxmargin.solvers.c_path.block import LARGEST, empty_block, gather, select
+from maxmargin.dual.feasible import AT_BOUND
+from maxmargin.solvers import costs
+from maxmargin.solvers.c_path.block import empty_block, gather, select
 from maxmargin.solvers.c_path.newton import newton
 from maxmargin.solvers.c_path.state import (
-    AT_BOUND,
     BIG,
     Point,
     is_feasible,
@@ -24,10 +25,6 @@ from maxmargin.solvers.c_path.state import (
 from maxmargin.solvers.c_path.steps import MatrixRows, block_places
 from maxmargin.solvers.pairs import pair_steps
 
-# Largest number of variables of a Newton step, and of free ones for a step among many violators.
-_NEWTON, _SMALL = 3000, 1000
-# Fewest pair steps that a round may take.
-_FEWEST_STEPS = 300
 # Rounds per node, and how often one with a wrong sum is repaired and trained further.
 _ROUNDS, _REPAIRS = 1000, 2
 
@@ -35,13 +32,13 @@ _ROUNDS, _REPAIRS = 1000, 2
 @compiled()
 def _newton_cost(free, n):
     """Nominal microseconds of a Newton step."""
-    return free**3 / 3e4 + free**2 * 5e-3 + 0.1 * n
+    return free**3 / costs.PATH_CUBES + free**2 * costs.PATH_SQUARE + costs.PATH_ROW * n
 
 
 @compiled()
 def _step_cost(size):
     """Nominal microseconds of a pair step."""
-    return 0.4e-3 * size + 0.1
+    return costs.PATH_STEP_ROW * size + costs.PATH_STEP
 
 
 @compiled()
@@ -62,7 +59,7 @@ def _movable(point, middle, slack, free, members):
     """
     u, g, lo, hi, kink = point
     most = int(1.2 * free) + 10
-    for _ in range(12 if free < _SMALL else 1):
+    for _ in range(12 if free < costs.PATH_NEWTON_FEW else 1):
         size = 0
         for t in range(len(u)):
             rises, falls = u[t] < hi[t], u[t] > lo[t]
@@ -73,7 +70,7 @@ def _movable(point, middle, slack, free, members):
                 members[size] = t
                 size += 1
         if size <= most:
-            return size if 2 <= size <= _NEWTON else 0
+            return size if 2 <= size <= costs.PATH_NEWTON_MOST else 0
         slack *= 2.0
     return 0
 
@@ -94,7 +91,7 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
     g_w, diag_w = np.empty(n, K.dtype), np.empty(n, K.dtype)
     up, down = np.empty(n, K.dtype), np.empty(n, K.dtype)
     change, moved = np.empty(n), np.empty(n, np.int64)
-    always, everyone, no_ridge = np.ones(n, np.bool_), np.arange(n), np.empty(0)
+    always = np.ones(n, np.bool_)
     big = K.dtype.type(BIG)
     tau = K.dtype.type((1e-6 if K.itemsize == 4 else 1e-12) * scale)
     steps, spent, stalled = 0, 0.0, 0
@@ -132,27 +129,29 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
                 done, ridge[0] = newton(matrix, point, middle, members[:size], ridge[0], flag)
                 spent = 0.0
                 if done:
-                    want_newton = high - low < 0.7 * last
+                    want_newton = high - low < costs.PATH_NEWTON_AGAIN * last
                     last = high - low
                     continue
         last = high - low
-        wanted = select(point, low, high, len(slots), members) if free < 0.9 * LARGEST else n
+        few_free = free < costs.PATH_BLOCK_FREE * costs.PATH_BLOCK
+        wanted = select(point, low, high, len(slots), members) if few_free else n
         # If most rows matter, on the matrix itself; otherwise on the block.
-        direct = wanted > 0.65 * n
+        direct = wanted > costs.PATH_DIRECT * n
         size = n if direct else gather(K, block, members, wanted)
         for i in range(size):
             t = i if direct else slots[i]
             x[i], x0[i], lo_w[i], hi_w[i] = u[t], u[t], lo[t], hi[t]
             g_w[i], diag_w[i] = g[t] - middle, diag[t]  # without the offset float32 has more digits
-        # As many pair steps as two Newton steps would cost
-        most = max(2.0 * _newton_cost(free, n) / _step_cost(size), _FEWEST_STEPS)
-        most = int(min(most, 4.0 * size, budget - steps))
-        inner = K.dtype.type(max(0.5 * tol, 0.1 * (high - low)))
+        # In proportion to the time of a Newton step
+        most = costs.PATH_NEWTON_STEPS * _newton_cost(free, n) / _step_cost(size)
+        most = max(most, costs.PATH_FEWEST_STEPS)
+        most = int(min(most, costs.PATH_MOST_STEPS * size, budget - steps))
+        inner = K.dtype.type(max(0.5 * tol, costs.INNER * (high - low)))
         flat = K.reshape(-1) if direct else block.Q.reshape(-1)
         stride, valid = (K.shape[1], always) if direct else (block.Q.shape[1], block.valid)
         rows = MatrixRows(flat, stride, valid, K, slots, size)
-        taken, _ = pair_steps(
-            rows, block_places(size, everyone, diag_w, up, down), x, lo_w, hi_w, g_w, no_ridge,
+        taken = pair_steps(
+            rows, block_places(size, diag_w, up, down), x, lo_w, hi_w, g_w,
             K.dtype.type(kink), inner, most, big, tau, flag,
         )  # fmt: skip
         steps += taken
@@ -167,7 +166,7 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
             free += x[i] > lo_w[i] and x[i] < hi_w[i] and (kink == 0 or x[i] != 0)
         add_rows(g, K, moved[:count], change[:count], 0, n)
         stalled = stalled + 1 if count == 0 else 0
-        want_newton = count == 0 or spent > 0.3 * _newton_cost(free, n)
+        want_newton = count == 0 or spent > costs.PATH_SPENT * _newton_cost(free, n)
     snap(u, lo, hi, AT_BOUND)
     offset, violation = offset_of(point)
     return offset, violation if is_feasible(u, lo, hi) else np.inf, steps

@@ -1,6 +1,6 @@
 r"""Paths of solutions along C: the engine of a search over C, the kernel's width and folds.
 
-With :math:`u_i = y_i\alpha_i` the dual of the hinge-loss machine with bias is
+With :math:`u_i = y_i\alpha_i` the dual of the hinge-loss SVM with bias is
 
 .. math:: \min_u \tfrac12 u^\top K u - y^\top u,\qquad e^\top u = 0,\quad lo \le u \le hi,
 
@@ -22,7 +22,7 @@ pair steps on the paired variables of `maxmargin.dual.epsilon_svr`, with half as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ class PathResult(NamedTuple):
     solved: NDArray[np.bool_]
 
 
-def solve_machine(
+def solve_regression(
     K: NDArray[Any],
     y: Floats,
     start: Floats,
@@ -96,12 +96,14 @@ def solve_folds(
     warm: Floats | None = None,
     max_steps: int = 10_000_000,
     epsilon: float | None = None,
+    monitor: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> list[PathResult]:
     """Solve a path of C for each of several folds, which start from each other's solutions.
 
     The parameters are those of `solve_c_path`, except `trains`, whose rows are the masks of the folds, and
     `max_steps`, which applies to each fold. `warm` is the start of the first. With `epsilon` the problems are
-    regressions and y their targets.
+    regressions and y their targets. `monitor` gets an array of shape (n_folds, n_C), whose entries become the
+    steps of a node when it is solved, and are negative before; another thread can read it meanwhile.
     """
     if K.dtype not in (np.float32, np.float64) or not K.flags.c_contiguous or K.shape != (len(y), len(y)):
         raise ValueError("K must be a square matrix of float32 or float64 in C order, one row per label")
@@ -116,7 +118,7 @@ def solve_folds(
         u=np.empty((*shape, n)),
         offset=np.empty(shape),
         violation=np.empty(shape),
-        steps=np.empty(shape, np.int64),
+        steps=np.full(shape, -1, np.int64),
         solved=np.empty(shape, np.bool_),
     )
     grid = Grid(
@@ -129,6 +131,8 @@ def solve_folds(
         tol=float(tol),
         max_steps=int(max_steps),
     )
+    if monitor is not None:
+        monitor(found.steps)
     solve_all(K, K.diagonal().copy(), grid, found, current().flag)
     verify(grid, found)
     return [PathResult(*of_fold) for of_fold in zip(*found, strict=True)]

@@ -11,13 +11,10 @@ from maxmargin._compiled.intrinsics import fmax, fmin
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.sums import add_rows
 from maxmargin._types import Floats
+from maxmargin.dual.feasible import SUM_ERROR
 
 # A gradient that nothing exceeds.
 BIG = 1e30
-# Distance to a bound, relative to the box and to the largest variable, that counts as rounding.
-AT_BOUND = 1e-12
-# Sum of the variables, relative to that of their absolute values, that counts as rounding.
-_SUM = 1e-9
 
 
 class Matrix(NamedTuple):
@@ -126,7 +123,7 @@ def is_feasible(u, lo, hi):
         total += u[t]
         size += abs(u[t])
         inside &= lo[t] <= u[t] and u[t] <= hi[t]
-    return inside and abs(total) <= _SUM * size
+    return inside and abs(total) <= SUM_ERROR * size
 
 
 @compiled()
@@ -141,7 +138,7 @@ def balance(point, level, change):
     for t in range(n):
         excess += u[t]
         size += abs(u[t])
-    enough = 1e-3 * _SUM * size
+    enough = 1e-3 * SUM_ERROR * size
     width = 0.05
     while abs(excess) > enough:
         for t in range(n):

@@ -25,15 +25,15 @@ class MatrixRows(NamedTuple):
 
 
 @compiled()
-def block_places(size, variable, diag, up, down):
-    """Places of the first `size` variables, in ranges, as one group."""
+def block_places(size, diag, up, down):
+    """The first `size` variables, in ranges, as one group."""
     count = (size + LONGEST - 1) // LONGEST
     ranges = np.empty(count + 1, np.int64)
     for r in range(count):
         ranges[r] = r * LONGEST
     ranges[count] = size
     groups = np.array([0, count])
-    return Places(variable[:size], ranges, groups, diag[:size], up[:size], down[:size])
+    return Places(ranges, groups, diag[:size], up[:size], down[:size])
 
 
 @compiled()
@@ -53,19 +53,14 @@ def _has(rows, i):
 
 
 @overload(fetch, inline="always")
-def _fetch(rows, i, flag):
-    if not is_kind(rows, MatrixRows):
-        return None
-
-    def implementation(rows, i, flag):
-        _read(rows, i)
-        return 0
-
-    return implementation
+def _fetch(rows, i):
+    if is_kind(rows, MatrixRows):
+        return lambda rows, i: _read(rows, i)
+    return None
 
 
 @overload(begin, inline="always")
-def _begin(rows, i, r, start):
+def _begin(rows, i):
     if is_kind(rows, MatrixRows):
-        return lambda rows, i, r, start: i * rows.stride + start
+        return lambda rows, i: i * rows.stride
     return None

@@ -17,13 +17,10 @@ import numpy as np
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Floats, Mask
+from maxmargin.solvers import costs
 from maxmargin.solvers.c_path.block import empty_block
 from maxmargin.solvers.c_path.node import solve_node
 from maxmargin.solvers.c_path.state import Point, add_product, balance, is_feasible, matrix_of
-
-# Variables at a bound per free one below which the multipliers are kept when C grows, and above which the
-# fold before is the better start.
-_KEEP, _FROM_FOLD = 0.1, 30.0
 
 
 class Grid(NamedTuple):
@@ -107,8 +104,8 @@ def solve_all(K, diag, grid, found, flag):
             from_fold = f > 0 and c == 0
             if f > 0 and not same:
                 bounded_there, free_there = _count(found.u[f - 1, c], C, weight)
-                from_fold |= bounded_there > _FROM_FOLD * free_there
-            scaled = c > 0 and not from_fold and bounded >= _KEEP * free and bounded > 0
+                from_fold |= bounded_there > costs.PATH_FROM_FOLD * free_there
+            scaled = c > 0 and not from_fold and bounded >= costs.PATH_KEEP * free and bounded > 0
             ratio = C / Cs[c - 1] if c > 0 else 1.0
             for t in range(n):
                 at_hi[t], at_lo[t] = u[t] == hi[t], u[t] == lo[t]

@@ -1,4 +1,4 @@
-r"""One machine that is exact after every change: it learns and forgets rows, and has leave-one-out values.
+r"""A binary SVM that is exact after every change: it learns and forgets rows, and has leave-one-out values.
 
 Squared hinge: :math:`\min_{w,b,\xi} \tfrac12\|w\|^2 + \sum_i C_i\xi_i^2`, whose dual has a unique solution
 and no upper bounds:
@@ -13,16 +13,16 @@ and the exact steps follow.
 
 **All or nothing.** Margins are exact as far as float64 allows for the sizes of the kernel values
 (`exactness`). Where that may not be enough, with distant rows, the duality gap is computed from new sums. If
-it is too large, or a factor fails, the machine is retrained; if that does not help, the change is refused
-with an error, and the machine is restored to its state before.
+it is too large, or a factor fails, the model is retrained; if that does not help, the change is refused
+with an error, and the model is restored to its state before.
 
 The modules, in the order in which they build on each other:
 
 * `rows`: the rows, their multipliers and gradient, and the kernel values between them;
 * `margins`: exact steps until every margin is right;
 * `checked`: whether the result is exact enough, and retraining if not;
-* `leave_one_out`: the value of each row by a machine trained without it;
-* `machine`: `ExactMachine`, the interface.
+* `leave_one_out`: the value of each row by a model trained without it;
+* `exact_svm`: `ExactSVM`, the interface.
 
 Papers: G. Cauwenberghs, T. Poggio, "Incremental and Decremental Support Vector Machine Learning"; S. V. N.
 Vishwanathan, M. N. Murty, "SSVM: A Simple SVM Algorithm".
@@ -45,6 +45,6 @@ not reduce their number, one by one (the rule of Júdice and Pires, which termin
 is :math:`y_k - v_k`. So after one matrix inversion each row costs a few products of n by |Z|.
 """
 
-from maxmargin.solvers.incremental.machine import ExactMachine
+from maxmargin.solvers.incremental.exact_svm import ExactSVM
 
-__all__ = ["ExactMachine"]
+__all__ = ["ExactSVM"]

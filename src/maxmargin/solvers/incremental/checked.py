@@ -30,7 +30,7 @@ class CheckedMargins(Margins):
             raise InexactError
         left = "" if gap.small else f", which leaves a relative gap of {gap.found:.1g}"
         warnings.warn(
-            f"Rows far from the others made the margins inexact: the machine was retrained{left}. Scale "
+            f"Rows far from the others made the margins inexact: the model was retrained{left}. Scale "
             "the features, lower C, or leave out rows that are far from all others.",
             ConvergenceWarning,
             stacklevel=6,

@@ -1,4 +1,4 @@
-r"""How exact a machine with squared slacks is, for kernel values of any size.
+r"""How exact a model with squared slacks is, for kernel values of any size.
 
 With rows far apart a margin is a sum of large numbers that cancel. With :math:`|k_{ij}| \le
 \sqrt{k_{ii}k_{jj}}` the rounding error of the margin of row i is at most about :math:`\epsilon \sqrt{k_{ii}}
@@ -17,7 +17,7 @@ from maxmargin._types import Floats
 ROUNDING = 1e-14
 # Largest sum of multipliers that counts as zero, relative to the sum of their absolute values.
 SUM = 1e-12
-# Relative gaps up to which a machine counts as exact, and from which on it is rejected.
+# Relative gaps up to which a model counts as exact, and from which on it is rejected.
 _SMALL, _LARGE = 1e-6, 1e-3
 # A slack that counts as negligible.
 _SLACK = 1e-4
@@ -49,12 +49,12 @@ class Gap(NamedTuple):
 
     @property
     def small(self) -> bool:
-        """Whether the machine counts as exact."""
+        """Whether the model counts as exact."""
         return self.found <= _SMALL and self.most <= _LARGE
 
     @property
     def acceptable(self) -> bool:
-        """Whether the machine can be used."""
+        """Whether the model can be used."""
         return self.most <= _LARGE
 
 

@@ -1,4 +1,4 @@
-"""Leave-one-out values: what a machine without the row says about it (formulas: see the package)."""
+"""Leave-one-out values: the decision value of each row without it (formulas: see the package)."""
 
 from __future__ import annotations
 
@@ -9,96 +9,92 @@ import scipy.linalg
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Floats, Index
+from maxmargin.solvers import costs
 from maxmargin.solvers.incremental.checked import CheckedMargins
 
-# Attempts to change many rows of the leave-one-out problem at once before they change one by one.
-_TRIES = 8
-# Fewest rows of a thread.
-_ROWS_OF_A_THREAD = 16
 
-
-def leave_one_out(machine: CheckedMargins) -> Floats:
-    """The decision value of each held row by a machine trained without it."""
-    held = machine.held
-    y = machine.y[held]
-    values = machine.g[held] + y - machine.ridge[held] * machine.u[held] - machine.level
-    support = np.flatnonzero(machine.u[held])
+def leave_one_out(svm: CheckedMargins) -> Floats:
+    """The decision value of each held row by a model trained without it."""
+    held = svm.held
+    y = svm.y[held]
+    values = svm.g[held] + y - svm.ridge[held] * svm.u[held] - svm.level
+    support = np.flatnonzero(svm.u[held])
     alone = np.array([np.count_nonzero(y == y[k]) == 1 for k in support], dtype=bool)
-    values[support[alone]] = -y[support[alone]]  # the machine of the other class alone
+    values[support[alone]] = -y[support[alone]]  # the other class alone is left
     support = support[~alone]
     if not len(support):
         return values
-    if machine.active.size and 8 * 2 * len(held) ** 2 <= machine.most_bytes:
-        values[support] = _all_at_once(machine, held, support)
+    if svm.active.size and 8 * 2 * len(held) ** 2 <= svm.most_bytes:
+        values[support] = _all_at_once(svm, held, support)
     else:
         for k in support:
-            values[k] = _without(machine, int(held[k]))
+            values[k] = _without(svm, int(held[k]))
     return values
 
 
-def _all_at_once(machine: CheckedMargins, held: Index, out: Index) -> Floats:
+def _all_at_once(svm: CheckedMargins, held: Index, out: Index) -> Floats:
     """The values of the rows ``held[out]`` from T."""
-    member = np.isin(held, machine.active.members)
+    member = np.isin(held, svm.active.members)
     S, N = np.flatnonzero(member), np.flatnonzero(~member)
     order = np.concatenate([S, N])
-    T, q = _tableau(machine, held[S], held[N])
-    sign = machine.y[held[order]]
+    T, q = _tableau(svm, held[S], held[N])
+    sign = svm.y[held[order]]
     where = np.empty(len(held), np.intp)
     where[order] = np.arange(len(held))
-    v, tol = np.empty(len(out)), float(np.median(machine.tol[held]))
+    v, tol = np.empty(len(out)), float(np.median(svm.tol[held]))
     left = np.zeros(len(out), np.bool_)
 
     def run(start: int, stop: int) -> None:
         _leave_out(T, q, sign, len(S), where[out[start:stop]], tol, v[start:stop], left[start:stop])
 
-    with machine.threads:
-        machine.threads.run(run, machine.threads.split(len(out), _ROWS_OF_A_THREAD))
-    values = machine.y[held[out]] - v
+    with svm.threads:
+        svm.threads.run(run, svm.threads.split(len(out), costs.LEFT_OUT_ROWS))
+    values = svm.y[held[out]] - v
     for t in np.flatnonzero(left):
-        values[t] = _without(machine, int(held[out[t]]))
+        values[t] = _without(svm, int(held[out[t]]))
     return values
 
 
-def _tableau(machine: CheckedMargins, S: Index, N: Index) -> tuple[Floats, Floats]:
+def _tableau(svm: CheckedMargins, S: Index, N: Index) -> tuple[Floats, Floats]:
     """T and q for rows S then N."""
     s, n = len(S), len(S) + len(N)
     T = np.empty((n, n))
-    H = machine.block(S, S)
-    H[np.arange(s), np.arange(s)] += machine.ridge[S]
-    H += machine.active.sigma  # changes nothing where the sum is kept, and makes H definite
-    with machine.threads.blas():
+    H = svm.block(S, S)
+    H[np.arange(s), np.arange(s)] += svm.ridge[S]
+    H += svm.active.sigma  # changes nothing where the sum is kept, and makes H definite
+    with svm.threads.blas():
         factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
         inverse = scipy.linalg.cho_solve(factor, np.eye(s), overwrite_b=True, check_finite=False)
         h = inverse.sum(axis=1)
         total = float(h.sum())
         T[:s, :s] = inverse - np.outer(h, h / total)
-        B = machine.block(S, N)
+        B = svm.block(S, N)
         # e'u = 0 also for what enters: its multiplier is taken from S.
         T[:s, s:] = T[:s, :s] @ B + h[:, None] / total
         T[s:, :s] = -T[:s, s:].T
         level_of = h @ B / total
-        V = machine.block(N, N)
-        V[np.arange(n - s), np.arange(n - s)] += machine.ridge[N]
-        constant = 1.0 / total - machine.active.sigma
+        V = svm.block(N, N)
+        V[np.arange(n - s), np.arange(n - s)] += svm.ridge[N]
+        constant = 1.0 / total - svm.active.sigma
         V -= B.T @ (T[:s, :s] @ B) + level_of[:, None] + level_of - constant
         T[s:, s:] = V
-    q = np.concatenate([machine.u[S], machine.level - machine.g[N]])
+    q = np.concatenate([svm.u[S], svm.level - svm.g[N]])
     return T, q
 
 
-def _without(machine: CheckedMargins, k: int) -> float:
+def _without(svm: CheckedMargins, k: int) -> float:
     """The value of one row: unlearn it, compute its value, and restore everything."""
-    saved = [machine.u.copy(), machine.g.copy(), machine.lo[k], machine.hi[k], machine.active.copy()]
+    saved = [svm.u.copy(), svm.g.copy(), svm.lo[k], svm.hi[k], svm.active.copy()]
     try:
-        machine.unlearn(k)
+        svm.unlearn(k)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            machine.make_exact()
-        return float(machine.g[k] + machine.y[k] - machine.level)
+            svm.make_exact()
+        return float(svm.g[k] + svm.y[k] - svm.level)
     finally:
-        machine.u, machine.g, machine.lo[k], machine.hi[k], machine.active = saved
-        machine.alive[k] = True
-        machine.rebind()
+        svm.u, svm.g, svm.lo[k], svm.hi[k], svm.active = saved
+        svm.alive[k] = True
+        svm.rebind()
 
 
 @compiled()
@@ -111,7 +107,7 @@ def _leave_out(T, q, sign, s, rows, tol, out, left):
         k = rows[t]
         Z = np.empty(1, np.int64)
         Z[0] = k
-        fewest, tries, found = n + 1, _TRIES, False
+        fewest, tries, found = n + 1, costs.LEFT_OUT_TRIES, False
         for _ in range(50 + 4 * n):
             small, v = np.empty((len(Z), len(Z))), np.empty(len(Z))
             for a in range(len(Z)):
@@ -147,7 +143,7 @@ def _leave_out(T, q, sign, s, rows, tol, out, left):
                 found = True
             else:
                 if wrong < fewest:
-                    fewest, tries = wrong, _TRIES
+                    fewest, tries = wrong, costs.LEFT_OUT_TRIES
                 elif tries > 0:
                     tries -= 1
                 if tries == 0:

@@ -8,6 +8,7 @@ from maxmargin import dual
 from maxmargin._types import Floats, Index
 from maxmargin.gram.gram import Gram
 from maxmargin.kernels.kernel import Kernel
+from maxmargin.solvers import costs
 from maxmargin.solvers.batch.batch import Batch
 from maxmargin.solvers.incremental.exactness import ROUNDING, SUM, InexactError, sizes
 from maxmargin.solvers.incremental.rows import StoredRows
@@ -17,10 +18,6 @@ from maxmargin.solvers.state import Stop
 
 # Violation of a margin that counts as none, besides the part that grows with the terms of the margin.
 _TOL = 1e-10
-# Number of violators that are learnt one by one; with more, a solver first reduces their number.
-FEW = 64
-# Pair steps per row after which the exact steps take over from the solver.
-_MOST_STEPS = 2000
 
 
 class Margins(StoredRows):
@@ -83,7 +80,7 @@ class Margins(StoredRows):
             self.sound = True
             return
         lost = self.u.any() and not self.active.size
-        if lost or np.count_nonzero(self._excess() > self.tol) > FEW:
+        if lost or np.count_nonzero(self._excess() > self.tol) > costs.EXACT_FEW:
             self.approach()
             self.load(np.flatnonzero(self.u[: self.n]))
         for _ in range(5 * len(held) + 200):
@@ -127,7 +124,7 @@ class Margins(StoredRows):
                 n_jobs=self.n_jobs,
                 cache_bytes=self.most_bytes,
             )
-        stop = Stop(1e-6, max_iter=_MOST_STEPS * len(held))
+        stop = Stop(1e-6, max_iter=costs.EXACT_APPROACH * len(held))
         solution = Batch().solve(problem, gram, warm=self.u[held], stop=stop)
         if solution.status is Status.INTERRUPTED:
             raise KeyboardInterrupt

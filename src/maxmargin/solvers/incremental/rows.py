@@ -11,12 +11,8 @@ from numpy.typing import NDArray
 from maxmargin._compiled.threads import Threads
 from maxmargin._types import Floats, Index
 from maxmargin.kernels.kernel import Kernel
+from maxmargin.solvers import costs
 from maxmargin.solvers.incremental.exactness import InexactError
-
-# Rows of a matrix that are computed at a time.
-_ROWS = 512
-# Fewest places that are allocated.
-_PLACES = 64
 
 
 class StoredRows:
@@ -73,7 +69,7 @@ class StoredRows:
         if not np.isfinite(self.diag[new]).all():
             raise InexactError("Kernel values overflow")
         if self.K is not None:
-            for some in np.array_split(new, -(-len(new) // _ROWS)):
+            for some in np.array_split(new, -(-len(new) // costs.EXACT_ROWS)):
                 part = self.kernel.block(self.X[some], self.X[np.arange(self.n)])
                 self.K[some, : self.n], self.K[: self.n, some] = part, part.T
         self.g[new] = -y
@@ -84,7 +80,7 @@ class StoredRows:
         needed = self.n + X.shape[0]
         capacity = len(self.u)
         if needed > capacity:
-            capacity = max(needed, capacity * 3 // 2, _PLACES)
+            capacity = max(needed, capacity * 3 // 2, costs.EXACT_PLACES)
             for name in self._vectors:
                 setattr(self, name, _longer(getattr(self, name)[: self.n], capacity))
             if self.K is not None:
@@ -127,8 +123,8 @@ class StoredRows:
             return coef @ self.K[rows, : self.n]
         at = np.arange(self.n) if at is None else at
         out = np.zeros(len(at))
-        for start in range(0, len(at), _ROWS):
-            part = slice(start, start + _ROWS)
+        for start in range(0, len(at), costs.EXACT_ROWS):
+            part = slice(start, start + costs.EXACT_ROWS)
             out[part] = self.block(at[part], rows) @ coef
         return out
 

@@ -100,11 +100,11 @@ class ActiveSet:
 
     def copy(self) -> ActiveSet:
         """The same set over the same variables."""
-        twin = ActiveSet(self.u, self.lo, self.hi, self.sigma, self.most_bytes)
-        twin.size, twin.level = self.size, self.level
-        twin._packed, twin._members = self._packed.copy(), self._members.copy()
-        twin._work = self._work.copy()
-        return twin
+        other = ActiveSet(self.u, self.lo, self.hi, self.sigma, self.most_bytes)
+        other.size, other.level = self.size, self.level
+        other._packed, other._members = self._packed.copy(), self._members.copy()
+        other._work = self._work.copy()
+        return other
 
     def relax(self, gradient: Floats) -> Index:
         """Give S one common gradient, given the present one on S; members that meet a bound are pruned."""

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Mask
+from maxmargin.solvers import costs
 from maxmargin.solvers.state import State
 
-# Violators learnt between two products that bring all gradients up to date.
-SLICE = 256
-# Kernel values that are used before the clock is read.
-_LOOKS = 50_000_000
+
+class Candidates(NamedTuple):
+    """All variables, for compiled code."""
+
+    u: Floats
+    #: The gradient at `base`.
+    g: Floats
+    base: Floats
+    lo: Floats
+    hi: Floats
+    ridge: Floats
+    #: Members of S, which are no candidates.
+    member: Mask
+
+
+class Changes(NamedTuple):
+    """Changes of some variables, with their kernel rows in the cache."""
+
+    delta: Floats
+    table: NDArray[Any]
+    #: Row of the table for each of them, and the column of every variable.
+    slot: Index
+    column: Index
 
 
 class CandidatePass:
@@ -23,12 +46,13 @@ class CandidatePass:
         self._is_changed = np.zeros(state.problem.m, np.bool_)
         self._changed = np.zeros(0, np.intp)
         self._member = np.zeros(state.problem.m, np.bool_)
-        self._cached = state.gram.capacity >= min(state.gram.n, int(np.count_nonzero(state.u)) + 2 * SLICE)
+        most = int(np.count_nonzero(state.u)) + 2 * costs.CANDIDATES
+        self._cached = state.gram.capacity >= min(state.gram.n, most)
 
     @property
     def span(self) -> int:
         """Candidates that are looked at before the clock is."""
-        return max(256, _LOOKS // (1 + len(self._changed)))
+        return max(costs.CANDIDATES_FEWEST, costs.LOOK // (1 + len(self._changed)))
 
     def mark(self, members: Index) -> None:
         """The members of S, whose excess is rounding; all others are candidates, free ones too."""
@@ -66,10 +90,11 @@ class CandidatePass:
         idx = self._changed
         delta = state.u[idx] - self.base[idx]
         if self._cached:
-            c, excess, calls = _next_violator(
-                state.g, state.u, self.base, problem.lo, problem.hi, problem.ridge, self._member, idx, delta,
-                gram.table, gram.slot[problem.row[idx]], gram.columns[problem.row], start, stop, level, tol,
-            )  # fmt: skip
+            candidates = Candidates(
+                state.u, state.g, self.base, problem.lo, problem.hi, problem.ridge, self._member
+            )
+            changes = Changes(delta, gram.table, gram.slot[problem.row[idx]], gram.columns[problem.row])
+            c, excess, calls = _next_violator(candidates, changes, start, stop, level, tol)
             gram.count(calls=calls)
             return int(c), float(excess)
         # Without room for the rows of S: those that violated when all gradients were known.
@@ -96,18 +121,18 @@ def _may_move(u, lo, hi, excess, tol):
 
 
 @compiled()
-def _next_violator(
-    g, u, base, lo, hi, ridge, member, idx, delta, table, slot, column, start, stop, level, tol
-):
-    """See `_Run.violator`; also returns the kernel values used."""
+def _next_violator(candidates, changes, start, stop, level, tol):
+    """See `CandidatePass.violator`; also returns the kernel values used."""
+    u, g, base, lo, hi, ridge, member = candidates
+    delta, table, slot, column = changes
     calls = 0
     for c in range(start, stop):
         if member[c]:
             continue
         excess = g[c] - level + ridge[c] * (u[c] - base[c])
-        for k in range(len(idx)):
+        for k in range(len(delta)):
             excess += table[slot[k], column[c]] * delta[k]
-        calls += len(idx)
+        calls += len(delta)
         if _may_move(u[c], lo[c], hi[c], excess, tol):
             return c, excess, calls
     return -1, 0.0, calls

@@ -6,9 +6,7 @@ import numpy as np
 
 from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
-
-# Samples of each side among which the closest pair is looked for.
-_MOST_PAIRS = 16_384
+from maxmargin.solvers import costs
 
 
 def closest_pair(problem: Dual, gram: Rows) -> tuple[int, int] | None:
@@ -30,7 +28,7 @@ def nearest_opponents(problem: Dual, gram: Rows) -> tuple[Index, Index, Floats]:
     falling = np.flatnonzero((problem.hi <= 0) & (problem.lo < 0))
     if not len(rising) or not len(falling):
         return rising[:0], falling[:0], np.zeros(0)
-    most = _MOST_PAIRS if gram.by_distance else _MOST_PAIRS // 16
+    most = costs.CLOSEST if gram.by_distance else costs.CLOSEST_BY_KERNEL
     rising, falling = (some[:: max(1, -(-len(some) // most))] for some in (rising, falling))
     nearest, distance = gram.nearest(problem.row[rising], problem.row[falling])
     return rising, falling[nearest], distance

@@ -30,13 +30,15 @@ Three things go beyond the paper:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Floats
+from maxmargin.solvers import costs
+from maxmargin.solvers.papers._fetch import CALLS, ITERATIONS, NEEDED
 
 Index = NDArray[np.int64]
 
@@ -66,7 +68,7 @@ class Cycles(NamedTuple):
     by_pair: bool
 
     @staticmethod
-    def of(m: int, memory: int = 256, by_pair: bool = False) -> Cycles:
+    def of(m: int, memory: int = costs.CYCLE, by_pair: bool = False) -> Cycles:
         """For m variables; longer cycles than `memory` are not seen."""
         ring = np.zeros(memory, np.int64)
         return Cycles(
@@ -214,6 +216,34 @@ def plan(cycles, k, size, slope, gain, u, lo, hi, there, most, need):
             need[:size] = cycles.members[:size]
             return along, more, size
     return along, more, 0
+
+
+def value(rows: Any, i: int, j: int) -> float:
+    """Q_ij for i != j, from the row of i; each kind of rows brings its own, see `maxmargin.solvers.pairs`."""
+    raise NotImplementedError
+
+
+@compiled()
+def look(rows, cycles, i, j, step, gain, u, g, lo, hi, most, turn):
+    """The step along the cycle that an update closes: its number of rows, length and gain.
+
+    The update has been made in u, not yet in g. The length is 0 where there is no such step; where its rows
+    are missing they are in ``turn.need``. It may read `most` rows, and counts as two iterations.
+    """
+    budget, need, report = turn.budget, turn.need, turn.report
+    k = closed(cycles, i, j)
+    if k == 0 or report[ITERATIONS] + 2 > budget:
+        return 0, 0.0, 0.0
+    size = collapse(cycles, k, i, j, step)
+    slope = 0.0
+    for h in range(size):
+        t = cycles.members[h]
+        to_i = rows.diag[t] if h == 0 else value(rows, i, t)
+        to_j = rows.diag[t] if h == 1 else value(rows, j, t)
+        slope -= cycles.mu[h] * (g[t] + step * (to_i - to_j))
+    report[CALLS] += 2 * size
+    along, more, report[NEEDED] = plan(cycles, k, size, slope, gain, u, lo, hi, rows.there, most, need)
+    return size, along, more
 
 
 @compiled()

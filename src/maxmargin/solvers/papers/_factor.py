@@ -1,7 +1,7 @@
 r"""The factor of an active set's matrix, grown and shrunk by one variable at a time.
 
 On the free variables S the conditions :math:`H_{SS}u_S = p_S + \lambda e,\ e^\top u_S = const` are linear.
-Papers on incremental machines keep the inverse R of their bordered matrix. Here it is a Cholesky factor,
+Papers on incremental SVMs keep the inverse R of their bordered matrix. Here it is a Cholesky factor,
 
 .. math:: L L^\top = H_{SS} + \sigma e e^\top,\qquad h = L^{-1} e.
 

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import current
 from maxmargin._types import Rows
+from maxmargin.solvers import costs
 from maxmargin.solvers.state import State
 
 # What compiled steps report.
 ITERATIONS, NEEDED, CALLS, STUCK = range(4)
-# Fewest iterations of a slice.
-_FEWEST = 32
 # Rounds of fetching rows without a step after which a run gives up.
 _PATIENCE = 64
+
+
+class Turn(NamedTuple):
+    """One call of compiled steps: the iterations up to which it may go, and what it leaves behind."""
+
+    budget: int
+    #: Variables whose rows are missing, as many as the report says.
+    need: NDArray[np.int64]
+    #: See above.
+    report: NDArray[np.int64]
+    #: Not zero when the time is up, see `maxmargin._compiled.limits.Limit`.
+    flag: NDArray[np.int64]
 
 
 def check_room(gram: Rows, rows: int, who: str) -> None:
@@ -30,19 +41,19 @@ def check_room(gram: Rows, rows: int, who: str) -> None:
 
 
 def least_curvature(diag: NDArray[np.float64], gram: Rows) -> float:
-    """What takes the place of a curvature that is not positive."""
+    """Replacement for a curvature that is not positive."""
     unit = float(np.max(np.abs(diag), initial=0.0)) or 1.0
     return unit * (1e-6 if gram.dtype == np.float32 else 1e-12)
 
 
-def run(state: State, steps: Callable[..., None], most_needed: int, prefetch: int) -> None:
+def run(state: State, steps: Callable[[NDArray[Any], Turn], None], most_needed: int, prefetch: int) -> None:
     """A slice of the budget of iterations, with the rows that it takes.
 
-    ``steps(there, budget, need, report)`` changes u and g; where rows are missing it puts their variables
-    into `need` and ends. `there` marks the variables whose rows are in the table.
+    ``steps(there, turn)`` changes u and g; where rows are missing it puts their variables into ``turn.need``
+    and ends. `there` marks the variables whose rows are in the table.
     """
     problem, gram = state.problem, state.gram
-    budget = min(state.left, max(_FEWEST, 20_000_000 // max(1, problem.m)))
+    budget = min(state.left, max(costs.FETCH_FEWEST, costs.FETCH_VALUES // max(1, problem.m)))
     limit = current()
     need, report = np.empty(most_needed, np.int64), np.zeros(4, np.int64)
     idle = 0
@@ -50,7 +61,7 @@ def run(state: State, steps: Callable[..., None], most_needed: int, prefetch: in
         there = gram.held(problem.row)
         before = int(report[ITERATIONS])
         report[NEEDED] = 0
-        steps(there, budget, need, report)
+        steps(there, Turn(budget, need, report, limit.flag))
         idle = idle + 1 if report[ITERATIONS] == before else 0
         if report[NEEDED] == 0 or idle > _PATIENCE or limit.over:
             report[STUCK] |= idle > _PATIENCE
@@ -67,7 +78,7 @@ def fetch(state: State, needed: NDArray[np.intp], there: NDArray[Any], prefetch:
     `there` marks the variables whose rows are in the table.
     """
     problem, gram, u, g = state.problem, state.gram, state.u, state.g
-    more = min(prefetch, max(0, gram.capacity // 4 - len(needed)))
+    more = min(prefetch, max(0, gram.capacity // costs.PREFETCH_PART - len(needed)))
     rows = [problem.row[needed]]
     if more:
         for score in (

@@ -16,25 +16,36 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from maxmargin._compiled.intrinsics import fmax, fmin
 from maxmargin._compiled.jit import IN_ORDER, REORDER, compiled
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual, widest
+from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.papers._fetch import CALLS, ITERATIONS, NEEDED, STUCK, check_room, least_curvature, run
+from maxmargin.solvers.pairs import is_kind
+from maxmargin.solvers.papers import _cycles as cy
+from maxmargin.solvers.papers._fetch import (
+    CALLS,
+    ITERATIONS,
+    NEEDED,
+    STUCK,
+    Turn,
+    check_room,
+    least_curvature,
+    run,
+)
 from maxmargin.solvers.state import State
 
 __all__ = [
-    "BAR", "CALLS", "ITERATIONS", "NEEDED", "STUCK", "Extremes", "HullSolver", "HullWork", "Hulls",
-    "add_vertices", "barred", "missing", "product", "select",
+    "BAR", "CALLS", "ITERATIONS", "NEEDED", "STUCK", "HullSolver", "HullWork", "Hulls", "Turn",
+    "add_vertices", "barred", "missing", "no_extremes", "product", "select",
 ]  # fmt: skip
 
 #: Stands for minus infinity: what cannot leave has this added to its margin.
 BAR = -1e300
-# Entries whose extremes are found together; then one such range is searched for the place.
-_RANGE = 128
 
 
 class Hulls(NamedTuple):
@@ -81,7 +92,7 @@ class HullSolver(Solver[H]):
     """Base of the geometric solvers; a subclass supplies the compiled `_steps`."""
 
     #: Rows of further violators that are computed with a missing one.
-    prefetch = 16
+    prefetch = costs.PREFETCH
 
     def accepts(self, problem: Dual) -> bool:
         """Only problems that look for a point of least norm."""
@@ -114,15 +125,16 @@ class HullSolver(Solver[H]):
         u, g = state.u[order], state.g[order]
         relative = self._relative(state, float(u @ g))
 
-        def steps(there: Any, budget: int, need: Any, report: Any) -> None:
+        def steps(there: Any, turn: Turn) -> None:
             hulls = Hulls(
                 work.starts, work.sign, work.ridge, work.diag, problem.shift,
                 gram.table, gram.slot[rows], there[order], work.column, work.direct,
             )  # fmt: skip
             # ||W||^2 is kept current in the loop and refreshed here.
-            self._steps(state, work, hulls, u, g, float(u @ g), relative, budget, need, report)
+            self._steps(state, work, hulls, u, g, float(u @ g), relative, turn)
             state.u[order], state.g[order] = u, g
-            need[: report[NEEDED]] = order[need[: report[NEEDED]]]
+            needed = turn.need[: turn.report[NEEDED]]
+            needed[:] = order[needed]
 
         run(state, steps, self._most_needed(problem), self.prefetch)
 
@@ -136,13 +148,11 @@ class HullSolver(Solver[H]):
         g: Floats,
         square: float,
         relative: float,
-        budget: int,
-        need: NDArray[np.int64],
-        report: NDArray[np.int64],
+        turn: Turn,
     ) -> None:
         """Change u and g until the solver's measure is at most `relative` times ||W||^2.
 
-        Ends early when rows are missing: their vertices are put into `need`.
+        Ends early when rows are missing: their vertices are put into ``turn.need``.
         """
 
     def _rows_at_once(self, problem: Dual) -> int:
@@ -173,11 +183,12 @@ class Extremes(NamedTuple):
     least: Floats
     most: Floats
 
-    @staticmethod
-    def of(n_hulls: int) -> Extremes:
-        """Room for so many hulls."""
-        place = np.zeros(n_hulls, np.intp)
-        return Extremes(place, place.copy(), np.zeros(n_hulls), np.zeros(n_hulls))
+
+@compiled()
+def no_extremes(n_hulls):
+    """Room for the extremes of so many hulls."""
+    first, last = np.zeros(n_hulls, np.int64), np.zeros(n_hulls, np.int64)
+    return Extremes(first, last, np.zeros(n_hulls), np.zeros(n_hulls))
 
 
 @compiled(inline="always")
@@ -187,17 +198,25 @@ def product(hulls, i, j):
     return hulls.sign[i] * hulls.sign[j] * (kernel + hulls.shift)
 
 
+@overload(cy.value, inline="always")
+def _value(rows, i, j):
+    if is_kind(rows, Hulls):
+        return lambda rows, i, j: product(rows, i, j)
+    return None
+
+
 @compiled(fastmath=IN_ORDER, inline="always")
 def _place(g, bar, start, end, k, low_range, high_range, extremes):
     """Where the extremes of hull k are, given the ranges in which they are."""
     # Without a jump out of the loop, which would keep it from being vectorised.
-    low, high = g[low_range : min(end, low_range + _RANGE)], g[high_range : min(end, high_range + _RANGE)]
-    high_bar = bar[high_range : min(end, high_range + _RANGE)]
+    low = g[low_range : min(end, low_range + costs.HULL_RANGE)]
+    high = g[high_range : min(end, high_range + costs.HULL_RANGE)]
+    high_bar = bar[high_range : min(end, high_range + costs.HULL_RANGE)]
     first, last = len(low), len(high)
     for t in range(len(low)):
-        first = min(first, t if low[t] == extremes.least[k] else _RANGE)
+        first = min(first, t if low[t] == extremes.least[k] else costs.HULL_RANGE)
     for t in range(len(high)):
-        last = min(last, t if high[t] + high_bar[t] == extremes.most[k] else _RANGE)
+        last = min(last, t if high[t] + high_bar[t] == extremes.most[k] else costs.HULL_RANGE)
     extremes.first[k] = min(low_range + first, end - 1)
     extremes.last[k] = min(high_range + last, end - 1)
 
@@ -209,8 +228,8 @@ def select(hulls, g, bar, extremes):
         start, end = hulls.starts[k], hulls.starts[k + 1]
         least, most = -BAR, 2.0 * BAR
         low_range = high_range = start
-        for s in range(start, end, _RANGE):
-            size = min(end - s, _RANGE)
+        for s in range(start, end, costs.HULL_RANGE):
+            size = min(end - s, costs.HULL_RANGE)
             some, barred = g[s : s + size], bar[s : s + size]
             low, high = -BAR, 2.0 * BAR
             for t in range(size):
@@ -253,7 +272,7 @@ def missing(hulls, i, need, report):
 
 @compiled()
 def barred(u):
-    """What is added to a margin so that vertices without weight are never the largest."""
+    """Terms to add to margins so that vertices without weight are never the largest."""
     bar = np.empty(len(u))
     for t in range(len(u)):
         bar[t] = 0.0 if u[t] > 0.0 else BAR

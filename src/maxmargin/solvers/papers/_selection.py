@@ -24,10 +24,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Floats, Index
+from maxmargin.solvers.pairs import is_kind
+from maxmargin.solvers.papers import _cycles as cy
 from maxmargin.solvers.papers._fetch import NEEDED
 
 
@@ -57,6 +60,13 @@ class Variables(NamedTuple):
 def entry(v, i, j):
     """Q_ij without the ridge, from the row of i."""
     return v.coupling[v.label[i], v.label[j]] * (v.table[v.slot[i], v.column[j]] + v.shift)
+
+
+@overload(cy.value, inline="always")
+def _value(rows, i, j):
+    if is_kind(rows, Variables):
+        return lambda rows, i, j: entry(rows, i, j)
+    return None
 
 
 @compiled(inline="always")

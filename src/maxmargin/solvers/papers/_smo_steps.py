@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import compiled
+from maxmargin._types import Floats
 from maxmargin.solvers.pairs import move_pair
 from maxmargin.solvers.papers import _cycles as cy
 from maxmargin.solvers.papers._fetch import CALLS, ITERATIONS, NEEDED, STUCK
-from maxmargin.solvers.papers._selection import curvature, entry, most_violating, second_order, staged
+from maxmargin.solvers.papers._selection import curvature, most_violating, second_order, staged
 
 #: Rules of selection, see `maxmargin.solvers.papers._selection`.
 FIRST_ORDER, SECOND_ORDER, STAGED = range(3)
 
 
+class Rule(NamedTuple):
+    """How pairs are selected, and until when."""
+
+    #: One of the rules above.
+    kind: int
+    #: Violation at which the steps end.
+    target: float
+    #: Least curvature of a step.
+    tau: float
+    #: Parameters of the staged selection, see `maxmargin.solvers.papers._selection.staged`.
+    cooling: float
+    found: Floats
+
+
 @compiled()
-def pair_steps(
-    v, u, g, rule, budget, target, tau, cooling, found, accelerate, cycles, capacity, need, report
-):
-    """Up to `budget` pair steps; stops early at the target or when the rows in `need` are missing."""
-    m = len(u)
+def pair_steps(v, u, g, rule, cycles, most_rows, turn):
+    """Pair steps up to the budget; stops early at the target or when the rows in `need` are missing.
+
+    Cycles without room for any variable are not used. A step along one may read `most_rows` rows.
+    """
+    m, accelerate = len(u), len(cycles.latest) > 0
+    kind, target, tau, cooling, found = rule
+    budget, need, report, flag = turn
     first, last = np.empty(v.n_groups, np.int64), np.empty(v.n_groups, np.int64)
-    while report[ITERATIONS] < budget:
-        if rule == STAGED:
+    while report[ITERATIONS] < budget and not raised(flag):
+        if kind == STAGED:
             i, j, looked = staged(v, u, g, first, last, target, tau, cooling, found, need, report)
-        elif rule == SECOND_ORDER:
+        elif kind == SECOND_ORDER:
             i, j, looked = second_order(v, u, g, first, last, target, tau, need, report)
         else:
             i, j, looked = most_violating(v, u, g, first, last, target)
@@ -47,23 +68,10 @@ def pair_steps(
         size, along = 0, 0.0
         if accelerate:
             gain = d * (g[j] - g[i] - 0.5 * d * a)
-            k = cy.closed(cycles, i, j)
-            if k > 0 and report[ITERATIONS] + 2 <= budget:
-                size = cy.collapse(cycles, k, i, j, d)
-                slope = 0.0
-                for h in range(size):
-                    t = cycles.members[h]
-                    to_i = entry(v, i, t) if h != 0 else v.diag[t]
-                    to_j = entry(v, j, t) if h != 1 else v.diag[t]
-                    slope -= cycles.mu[h] * (g[t] + d * (to_i - to_j))
-                report[CALLS] += 2 * size
-                reserved = v.n_groups if rule == SECOND_ORDER else 0  # rows that the selection needs too
-                along, _, report[NEEDED] = cy.plan(
-                    cycles, k, size, slope, gain, u, v.lo, v.hi, v.there, capacity - reserved, need
-                )
-                if report[NEEDED] > 0:  # once they are there, the same step is found again
-                    u[i], u[j] = before_i, before_j
-                    return
+            size, along, _ = cy.look(v, cycles, i, j, d, gain, u, g, v.lo, v.hi, most_rows, turn)
+            if report[NEEDED] > 0:  # once they are there, the same step is found again
+                u[i], u[j] = before_i, before_j
+                return
             if along == 0.0:
                 cy.remember(cycles, i, j, d, gain)
         if along > 0.0:

@@ -1,4 +1,4 @@
-r"""Crammer and Singer's machine: one sample's K variables at a time, in working sets.
+r"""Crammer and Singer's multiclass SVM: one sample's K variables at a time, in working sets.
 
 K. Crammer, Y. Singer, "On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines". The
 dual has a row :math:`\tau_i` of K variables per sample, which add up to zero and of which only that of the
@@ -28,14 +28,11 @@ from maxmargin._compiled.jit import IN_ORDER, compiled
 from maxmargin._compiled.limits import current
 from maxmargin._types import Index
 from maxmargin.dual import Dual
+from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers.rosen import Faces, Rosen
 from maxmargin.solvers.state import State
 
-# Samples of a working set, steps per sample of it, and the share of the violation at which it is left.
-_SIZE, _STEPS, _ENOUGH = 256, 20, 0.6
-# Steps per non-zero variable after which single samples are taken to make no headway.
-_SLOW = 4
 # A gradient that nothing exceeds; the least curvature of a sample.
 _NEVER, _FLAT = 1e300, 1e-12
 
@@ -73,7 +70,7 @@ class CrammerSinger(Solver[SampleWork]):
     name = "crammer-singer"
     about = "Crammer, Singer 2001: exact sub-problems of single samples, in working sets"
 
-    def __init__(self, working_set: int = _SIZE) -> None:
+    def __init__(self, working_set: int = costs.SAMPLES) -> None:
         if working_set < 1:
             raise ValueError(f"working_set must be at least 1, got {working_set!r}.")
         self.working_set = int(working_set)
@@ -96,7 +93,7 @@ class CrammerSinger(Solver[SampleWork]):
         """One working set; or a face by conjugate projection, where single samples make no headway."""
         problem, gram = state.problem, state.gram
         k = len(problem.coupling)
-        if work.since > _SLOW * np.count_nonzero(state.u) and self.working_set > 1:
+        if work.since > costs.SAMPLES_SLOW * np.count_nonzero(state.u) and self.working_set > 1:
             work.since = 0
             self._faces.advance(state, work.faces)
             return
@@ -114,10 +111,10 @@ class CrammerSinger(Solver[SampleWork]):
         K = gram.rows(rows[some])
         old = tau[some]
         new, inner = old.copy(), g[some]
-        tol = max(0.5 * state.target, _ENOUGH * float(violation.max()))
+        tol = max(0.5 * state.target, costs.SAMPLES_ENOUGH * float(violation.max()))
         steps = _inner(
             np.ascontiguousarray(K[:, rows[some]], dtype=np.float64), new, inner, hi[some], true[some], tol,
-            min(_STEPS * len(some), state.left), current().flag,
+            min(costs.SAMPLES_STEPS * len(some), state.left), current().flag,
         )  # fmt: skip
         change = new - old
         tau[some] = new
@@ -179,7 +176,7 @@ def _add(g, x, change):
 
 @compiled()
 def _gain(least, most, g, t, hi, wall, A, tol):
-    """What a step of a sample's worst pair gains; 0 if it violates its conditions by no more than `tol`."""
+    """Gain of a step of a sample's worst pair; 0 if it violates its conditions by no more than `tol`."""
     v = most - least
     if not v > tol:
         return 0.0

@@ -3,7 +3,7 @@ r"""DirectSVM and Geometric SVM: SimpleSVM without a way back.
 D. Roobaert's DirectSVM and S. V. N. Vishwanathan and M. N. Murty's Geometric SVM, as their SimpleSVM paper
 describes them: begin with the closest pair of opposite classes; turn the plane until the *worst* violator
 has the margin of the others too; never drop a point. If, when no violator is left, some multipliers have
-the wrong sign, the plane is not the machine's: begin again with the next closest pair.
+the wrong sign, the plane is not the solution: begin again with the next closest pair.
 
 Both find the same planes. DirectSVM keeps nothing: to find the worst violator it computes |S| kernel values
 for each of the other points, in every step. Geometric SVM keeps the rows of S. Rivals for comparisons: where
@@ -19,13 +19,11 @@ import numpy as np
 from maxmargin._compiled.limits import current
 from maxmargin._types import Floats
 from maxmargin.dual import Dual
+from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers._active_set import ENDLESS, ActiveSet
 from maxmargin.solvers.papers._closest import closest_pairs
 from maxmargin.solvers.state import State
-
-# Steps between two looks at the clock.
-_SLICE = 64
 
 
 @dataclass
@@ -76,10 +74,10 @@ class GeometricSVM(Solver[Plane]):
         return f"{type(self).__name__}(restarts={self.restarts})"
 
     def accepts(self, problem: Dual) -> bool:
-        """The squared-hinge dual: one sum of zero, and variables with one bound, at zero; no twins."""
+        """The squared-hinge dual: one sum of zero, variables with one bound, at zero, none of them paired."""
         one = problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.self_scaled
         half = (np.isinf(problem.hi) & (problem.lo == 0)) | (np.isinf(problem.lo) & (problem.hi == 0))
-        return one and not problem.sums.any() and bool(half.all()) and not problem.twins
+        return one and not problem.sums.any() and bool(half.all()) and not problem.paired
 
     def begin(self, state: State) -> Plane:
         """The closest pairs, in order; the first plane."""
@@ -132,8 +130,8 @@ class GeometricSVM(Solver[Plane]):
         """The gradient from kernel values that are computed for this step alone."""
         problem, v, g = state.problem, work.v, work.gradient
         support = np.flatnonzero(v)
-        for start in range(0, problem.m, 1024):
-            part = np.arange(start, min(start + 1024, problem.m))
+        for start in range(0, problem.m, costs.PLANE_ROWS):
+            part = np.arange(start, min(start + costs.PLANE_ROWS, problem.m))
             g[part] = problem.block(part, support, state.gram) @ v[support] - problem.p[part]
 
     def advance(self, state: State, work: Plane) -> None:
@@ -142,7 +140,7 @@ class GeometricSVM(Solver[Plane]):
         if state.stuck:
             return
         limit = current()
-        for _ in range(min(_SLICE, max(1, state.left))):
+        for _ in range(min(costs.PLANE_STEPS, max(1, state.left))):
             if limit.over:
                 return
             active, v, g = work.active, work.v, work.gradient

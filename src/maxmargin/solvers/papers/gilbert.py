@@ -25,20 +25,22 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import compiled
 from maxmargin.dual import Dual
+from maxmargin.solvers import costs
 from maxmargin.solvers.papers._hull import (
     BAR,
     CALLS,
     ITERATIONS,
     NEEDED,
     STUCK,
-    Extremes,
     HullSolver,
     HullWork,
     add_vertices,
     barred,
     missing,
+    no_extremes,
     product,
     select,
 )
@@ -85,15 +87,13 @@ class Gilbert(HullSolver[HullWork]):
         if self.sweep and self._sweep(state, work):
             state.stuck = False
 
-    def _steps(
-        self, state: State, work: HullWork, hulls: Any, u: Any, g: Any, square: float, *rest: Any
-    ) -> None:
-        relative, budget, need, report = rest
+    def _steps(self, state: State, work: HullWork, hulls: Any, u: Any, g: Any, *rest: Any) -> None:
+        square, relative, turn = rest
         by_gap = state.stop.criterion == "paper"
         # The sweep decides about the other measure; leave it something to do now and then.
-        budget = budget if by_gap else min(budget, 20 * len(u))
-        extremes = Extremes.of(state.problem.n_groups)
-        _gilbert_steps(hulls, u, g, square, relative, by_gap, extremes, budget, need, report)
+        if not by_gap:
+            turn = turn._replace(budget=min(turn.budget, costs.SWEEP_STEPS * len(u)))
+        _gilbert_steps(hulls, u, g, square, relative, by_gap, turn)
 
     def _rows_at_once(self, problem: Dual) -> int:
         return problem.n_groups
@@ -135,11 +135,12 @@ class Gilbert(HullSolver[HullWork]):
 
 
 @compiled()
-def _gilbert_steps(hulls, u, g, square, relative, by_gap, extremes, budget, need, report):
+def _gilbert_steps(hulls, u, g, square, relative, by_gap, turn):
     """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing."""
     m, n_hulls = len(u), len(hulls.starts) - 1
-    bar = barred(u)
-    while report[ITERATIONS] < budget:
+    budget, need, report, flag = turn
+    bar, extremes = barred(u), no_extremes(n_hulls)
+    while report[ITERATIONS] < budget and not raised(flag):
         select(hulls, g, bar, extremes)
         widest, towards, own = 0.0, 0.0, 0.0
         for k in range(n_hulls):

@@ -42,11 +42,12 @@ section 1.1 have the wrong sign before :math:`\alpha/C`.) :math:`\rho^2 (P - D)`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Floats
 from maxmargin.dual import Dual
@@ -55,12 +56,13 @@ from maxmargin.solvers.papers._hull import (
     CALLS,
     ITERATIONS,
     NEEDED,
-    Extremes,
     HullSolver,
     HullWork,
+    Turn,
     add_vertices,
     barred,
     missing,
+    no_extremes,
     select,
 )
 from maxmargin.solvers.state import State
@@ -79,6 +81,19 @@ class CounterWork(HullWork):
     counts: Floats
     #: The total of a hull's counters, steps since the margins were recomputed, whether they must be.
     progress: Floats
+
+
+class CounterRule(NamedTuple):
+    """When steps look up from counting, and when they end."""
+
+    #: Steps after which the margins are computed `anew`, if they are, and the gap is looked at.
+    refresh: int
+    anew: bool
+    #: Whether `tol` is that of the feasibility gap, or of the margins' difference.
+    by_gap: bool
+    tol: float
+    #: Largest error of a margin.
+    noise: float
 
 
 class MaxMinOver(HullSolver[CounterWork]):
@@ -189,21 +204,19 @@ class MaxMinOver(HullSolver[CounterWork]):
             )
         )
 
-    def _steps(
-        self, state: State, work: CounterWork, hulls: Any, u: Any, g: Any, square: float, *rest: Any
-    ) -> None:
-        _, budget, need, report = rest
+    def _steps(self, state: State, work: CounterWork, hulls: Any, u: Any, g: Any, *rest: Any) -> None:
+        turn: Turn = rest[-1]
         by_gap = state.stop.criterion == "paper"
         a, progress = work.counts, work.progress
         # A slice is to take the same time however often the margins are recomputed.
-        budget = min(budget, 1 + int(budget / (1.0 + 0.5 * np.count_nonzero(a) / self.refresh)))
+        fewer = 1 + int(turn.budget / (1.0 + 0.5 * np.count_nonzero(a) / self.refresh))
+        turn = turn._replace(budget=min(turn.budget, fewer))
         s = g * progress[TOTAL]
         # Rounding drifts far less than what computing anew from float32 rows would bring in.
         anew = state.gram.dtype == np.float64
-        counter_steps(
-            hulls, a, s, progress, self.refresh, anew, by_gap, state.stop.tol if by_gap else state.target,
-            float(np.max(state.noise)), Extremes.of(state.problem.n_groups), budget, need, report,
-        )  # fmt: skip
+        tol = state.stop.tol if by_gap else state.target
+        rule = CounterRule(self.refresh, anew, by_gap, tol, float(np.max(state.noise)))
+        counter_steps(hulls, a, s, progress, rule, turn)
         u[:] = a / progress[TOTAL]
         g[:] = s / progress[TOTAL]
 
@@ -280,13 +293,12 @@ def _recompute(hulls, a, s):
 
 
 @compiled()
-def counter_steps(hulls, a, s, progress, refresh, anew, by_gap, tol, noise, extremes, budget, need, report):
-    """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing.
-
-    `tol` is that of the feasibility gap, looked at every `refresh` steps, or of the margins' difference.
-    """
+def counter_steps(hulls, a, s, progress, rule, turn):
+    """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing."""
     m, n_hulls = len(a), len(hulls.starts) - 1
-    bar = barred(a)
+    refresh, anew, by_gap, tol, noise = rule
+    budget, need, report, flag = turn
+    bar, extremes = barred(a), no_extremes(n_hulls)
     while True:
         if progress[SINCE] >= refresh:
             progress[SINCE] = 0.0
@@ -301,7 +313,7 @@ def counter_steps(hulls, a, s, progress, refresh, anew, by_gap, tol, noise, extr
                     progress[STALE] = 1.0
             if by_gap and feasibility_gap(hulls.starts, hulls.ridge, a, s, progress[TOTAL], noise) <= tol:
                 return
-        if report[ITERATIONS] >= budget:
+        if report[ITERATIONS] >= budget or raised(flag):
             return
         select(hulls, s, bar, extremes)
         widest = 0.0

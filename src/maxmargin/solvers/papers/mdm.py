@@ -29,12 +29,13 @@ last plain step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin._compiled.intrinsics import fmax
+from maxmargin._compiled.intrinsics import fmax, raised
 from maxmargin._compiled.jit import REORDER, compiled
+from maxmargin._types import Floats
 from maxmargin.dual import Dual
 from maxmargin.solvers.pairs import move_pair
 from maxmargin.solvers.papers import _cycles as cy
@@ -45,12 +46,12 @@ from maxmargin.solvers.papers._hull import (
     ITERATIONS,
     NEEDED,
     STUCK,
-    Extremes,
     HullSolver,
     HullWork,
     add_vertices,
     barred,
     missing,
+    no_extremes,
     product,
     select,
 )
@@ -62,6 +63,23 @@ class MDMWork(HullWork):
     """Also: the recent steps, in which cycles are looked for."""
 
     cycles: Cycles
+
+
+class Rule(NamedTuple):
+    """How vertices are selected, and until when."""
+
+    second_order: bool
+    #: Difference of margins at which the steps end, relative to ||W||^2.
+    relative: float
+    #: Least curvature of a step.
+    tau: float
+
+
+class Box(NamedTuple):
+    """Bounds of the weights."""
+
+    lo: Floats
+    hi: Floats
 
 
 class MDM(HullSolver[MDMWork]):
@@ -110,16 +128,14 @@ class MDM(HullSolver[MDMWork]):
     def _most_needed(self, problem: Dual) -> int:
         return 1024
 
-    def _steps(
-        self, state: State, work: MDMWork, hulls: Any, u: Any, g: Any, square: float, *rest: Any
-    ) -> None:
-        relative, budget, need, report = rest
-        problem, order, second_order = state.problem, work.order, self.selection == "second-order"
-        _pair_steps(
-            hulls, u, g, problem.lo[order], problem.hi[order], square, relative, second_order,
-            self.accelerate, work.cycles, state.gram.capacity, Extremes.of(problem.n_groups), budget,
-            work.tau, need, report,
-        )  # fmt: skip
+    def _steps(self, state: State, work: MDMWork, hulls: Any, u: Any, g: Any, *rest: Any) -> None:
+        square, relative, turn = rest
+        problem, second_order = state.problem, self.selection == "second-order"
+        rule = Rule(second_order, relative, work.tau)
+        box = Box(problem.lo[work.order], problem.hi[work.order])
+        reserved = problem.n_groups if second_order else 0  # rows that the selection needs too
+        most_rows = state.gram.capacity - reserved
+        _pair_steps(hulls, box, u, g, square, rule, work.cycles, most_rows, turn)
 
 
 @compiled(fastmath=REORDER)
@@ -149,15 +165,17 @@ def _second_order(hulls, g, bar, start, end, lower, tau, gains):
 
 
 @compiled()
-def _pair_steps(
-    hulls, u, g, lo, hi, square, relative, second_order, accelerate, cycles, capacity, extremes, budget, tau,
-    need, report,
-):  # fmt: skip
-    """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing."""
-    m, n_hulls = len(u), len(hulls.starts) - 1
-    bar = barred(u)
+def _pair_steps(hulls, box, u, g, square, rule, cycles, most_rows, turn):
+    """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing.
+
+    Cycles without room for any variable are not used. A step along one may read `most_rows` rows.
+    """
+    m, n_hulls, accelerate = len(u), len(hulls.starts) - 1, len(cycles.latest) > 0
+    second_order, relative, tau = rule
+    budget, need, report, flag = turn
+    bar, extremes = barred(u), no_extremes(n_hulls)
     gains = np.empty(m if second_order else 0)
-    while report[ITERATIONS] < budget:
+    while report[ITERATIONS] < budget and not raised(flag):
         select(hulls, g, bar, extremes)
         widest, largest, lower, upper = -1.0, -1.0, 0, 0
         for k in range(n_hulls):
@@ -193,25 +211,14 @@ def _pair_steps(
 
         size, along, more = 0, 0.0, 0.0
         if accelerate:
-            k = cy.closed(cycles, lower, upper)
-            if k > 0 and report[ITERATIONS] + 2 <= budget:
-                size = cy.collapse(cycles, k, lower, upper, step)
-                slope = 0.0
-                for h in range(size):
-                    t = cycles.members[h]
-                    to_lower = hulls.diag[t] if h == 0 else product(hulls, lower, t)
-                    to_upper = hulls.diag[t] if h == 1 else product(hulls, upper, t)
-                    slope -= cycles.mu[h] * (g[t] + step * (to_lower - to_upper))
-                report[CALLS] += 2 * size
-                reserved = n_hulls if second_order else 0  # rows that the selection needs beside these
-                along, more, report[NEEDED] = cy.plan(
-                    cycles, k, size, slope, gain, u, lo, hi, hulls.there, capacity - reserved, need
-                )
-                if report[NEEDED] > 0:  # once they are there, the same step is found again
-                    u[lower], u[upper] = before_lower, before_upper
-                    return
+            size, along, more = cy.look(
+                hulls, cycles, lower, upper, step, gain, u, g, box.lo, box.hi, most_rows, turn
+            )
+            if report[NEEDED] > 0:  # once they are there, the same step is found again
+                u[lower], u[upper] = before_lower, before_upper
+                return
         if along > 0.0:
-            cy.move(cycles, size, along, u, lo, hi)
+            cy.move(cycles, size, along, u, box.lo, box.hi)
             cycles.mu[0] += step
             cycles.mu[1] -= step
             for h in range(0, size - 1, 2):

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Floats
 from maxmargin.solvers.papers._hull import (
@@ -30,12 +31,12 @@ from maxmargin.solvers.papers._hull import (
     ITERATIONS,
     NEEDED,
     STUCK,
-    Extremes,
     HullSolver,
     HullWork,
     add_vertices,
     barred,
     missing,
+    no_extremes,
     product,
     select,
 )
@@ -69,13 +70,9 @@ class NPA(HullSolver[NPAWork]):
     def __repr__(self) -> str:
         return "NPA()"
 
-    def _steps(
-        self, state: State, work: NPAWork, hulls: Any, u: Any, g: Any, square: float, *rest: Any
-    ) -> None:
-        relative, budget, need, report = rest
-        parts = self._parts(state, work, g)
-        extremes = Extremes.of(state.problem.n_groups)
-        _triangle_steps(hulls, u, g, parts, square, relative, extremes, budget, work.tau, need, report)
+    def _steps(self, state: State, work: NPAWork, hulls: Any, u: Any, g: Any, *rest: Any) -> None:
+        square, relative, turn = rest
+        _triangle_steps(hulls, u, g, self._parts(state, work, g), square, relative, work.tau, turn)
 
     def begin(self, state: State) -> NPAWork:
         """The hulls and the products with the first one's point; here, as it may move rows in the cache."""
@@ -128,11 +125,12 @@ def best_of_triangle(p, q, pp, qq, pq):
 
 
 @compiled()
-def _triangle_steps(hulls, u, g, parts, square, relative, extremes, budget, tau, need, report):
+def _triangle_steps(hulls, u, g, parts, square, relative, tau, turn):
     """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing."""
     m, n_hulls = len(u), len(hulls.starts) - 1
-    bar = barred(u)
-    while report[ITERATIONS] < budget:
+    budget, need, report, flag = turn
+    bar, extremes = barred(u), no_extremes(n_hulls)
+    while report[ITERATIONS] < budget and not raised(flag):
         select(hulls, g, bar, extremes)
         k = 0
         if n_hulls == 2 and extremes.most[1] - extremes.least[1] > extremes.most[0] - extremes.least[0]:

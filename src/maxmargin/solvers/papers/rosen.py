@@ -34,16 +34,11 @@ from numpy.typing import NDArray
 
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual, widest
+from maxmargin.solvers import costs
+from maxmargin.solvers._face import Block, on_face
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.papers._face import Block, on_face
 from maxmargin.solvers.state import State
 
-# Variables of a block at most; steps between two looks at the clock; variables released at first.
-_MOST, _STEPS, _FIRST = 2048, 20_000, 1024
-# Multiplications between two looks at the clock, where directions are conjugate.
-_SLICE = 50_000_000
-# Problems of this size are one block, where directions are conjugate.
-_WHOLE = 1024
 # Ten times the gradient with which a face counts as optimal, in LIBSVM's scaling.
 _FLAT = 1e-6
 
@@ -54,7 +49,7 @@ class Faces:
 
     block: Block
     #: Violators at a bound that are released at once, on each side.
-    release: int = _FIRST
+    release: int = costs.FACE_FIRST
     #: Whether the present face has been brought to its end.
     finished: bool = True
 
@@ -105,7 +100,9 @@ class Rosen(Solver[Faces]):
         rough = 0.0 if whole else 0.1 * worst
         flat = 0.1 * (max(state.target, rough) if conjugate else min(state.target, flat))
         Q = work.block.of(own)
-        budget = min(state.left, _STEPS, max(64, _SLICE // len(own) ** 2) if conjugate else _STEPS)
+        budget = min(state.left, costs.FACE_STEPS)
+        if conjugate:
+            budget = min(budget, max(costs.FACE_FEWEST_STEPS, costs.LOOK // len(own) ** 2))
         reads = np.zeros(1, np.int64)
         new, gradient, steps, finished = on_face(state, own, Q, conjugate, flat, budget, reads)
         state.gram.count(calls=int(reads[0]))
@@ -117,7 +114,7 @@ class Rosen(Solver[Faces]):
         else:
             problem.update(g, own[moved], change[moved], state.gram)
         work.finished = bool(finished)
-        work.release = min(2 * work.release, _MOST)
+        work.release = min(2 * work.release, costs.FACE_MOST)
         state.n_iter += max(steps, 1)
         state.stuck = not len(moved)
 
@@ -138,13 +135,13 @@ class Rosen(Solver[Faces]):
                 chosen[np.argmax(of & rises & (g == state.least[k]))] = True
             if paired[k] or high[k] > low[k]:
                 chosen[np.argmax(of & falls & (g == state.most[k]))] = True
-        return _at_most(_MOST, np.flatnonzero(chosen), state)
+        return _at_most(costs.FACE_MOST, np.flatnonzero(chosen), state)
 
     @staticmethod
     def _several(state: State, work: Faces) -> Index:
         """The free variables and, of each group and on each side, the worst violators; or all."""
         problem, u, g = state.problem, state.u, state.g
-        if problem.m <= _WHOLE:
+        if problem.m <= costs.FACE_WHOLE:
             return np.arange(problem.m)
         rises, falls = u < problem.hi, u > problem.lo
         chosen = rises & falls
@@ -154,7 +151,7 @@ class Rosen(Solver[Faces]):
             wrong = np.flatnonzero(side & (excess > 0))
             wrong = wrong[np.lexsort((-excess[wrong], problem.group[wrong]))]
             chosen[wrong[_rank(problem.group[wrong]) < work.release]] = True
-        return _at_most(_MOST, np.flatnonzero(chosen), state)
+        return _at_most(costs.FACE_MOST, np.flatnonzero(chosen), state)
 
 
 def _means(problem: Dual, g: Floats, free: NDArray[np.bool_]) -> Floats:

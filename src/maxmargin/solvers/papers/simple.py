@@ -28,16 +28,14 @@ import numpy as np
 from maxmargin._compiled.limits import current
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
+from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.batch import Batch, BatchWork
 from maxmargin.solvers.batch.newton import BlockStep
 from maxmargin.solvers.papers._active_set import ALONE, ENDLESS, ActiveSet
-from maxmargin.solvers.papers._candidates import SLICE, CandidatePass
+from maxmargin.solvers.papers._candidates import CandidatePass
 from maxmargin.solvers.papers._closest import closest_pair
 from maxmargin.solvers.state import State
-
-# Block steps without progress after which single violators are learnt.
-_PATIENCE = 3
 
 
 @dataclass
@@ -188,11 +186,11 @@ class SimpleSVM(Solver[SimpleWork]):
             least, most = problem.extremes(state.u, state.g)
             worst = float(np.max(most - least))
             # Newcomers may raise the violation at first; from then on it has to fall.
-            work.idle = 0 if not step.all_in or worst < 0.9 * work.worst else work.idle + 1
+            work.idle = 0 if not step.all_in or worst < costs.BLOCK_FALL * work.worst else work.idle + 1
             work.worst = min(worst, work.worst) if step.all_in else np.inf
             state.n_iter += 1
             work.counts["learnt"] += 1
-        if not taken or work.idle >= _PATIENCE:
+        if not taken or work.idle >= costs.BLOCK_IDLE:
             work.single, work.idle = taken, 0
             self._load(state, work, np.flatnonzero((state.u > problem.lo) & (state.u < problem.hi)))
         return taken
@@ -207,7 +205,7 @@ class SimpleSVM(Solver[SimpleWork]):
         tol = 0.5 * max(state.target, 0.0)
         at, seen, learnt = work.next, 0, 0
         limit = current()
-        while seen < problem.m and learnt < min(SLICE, state.left) and not limit.over:
+        while seen < problem.m and learnt < min(costs.CANDIDATES, state.left) and not limit.over:
             end = min(problem.m, at + problem.m - seen, at + run.span)
             c, excess = run.violator(at, end, active.level, tol)
             if c < 0:

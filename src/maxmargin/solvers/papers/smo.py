@@ -28,11 +28,12 @@ import numpy as np
 
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
+from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers._cycles import Cycles
-from maxmargin.solvers.papers._fetch import check_room, least_curvature, run
+from maxmargin.solvers.papers._fetch import Turn, check_room, least_curvature, run
 from maxmargin.solvers.papers._selection import Variables
-from maxmargin.solvers.papers._smo_steps import FIRST_ORDER, SECOND_ORDER, STAGED, pair_steps
+from maxmargin.solvers.papers._smo_steps import FIRST_ORDER, SECOND_ORDER, STAGED, Rule, pair_steps
 from maxmargin.solvers.state import State
 
 _RULES = {"first-order": FIRST_ORDER, "second-order": SECOND_ORDER, "staged": STAGED}
@@ -86,7 +87,7 @@ class SMO(Solver[SMOWork]):
     def __init__(
         self,
         selection: str = "second-order",
-        prefetch: int = 16,
+        prefetch: int = costs.PREFETCH,
         accelerate: bool = False,
         cooling: float = 0.5,
     ) -> None:
@@ -123,18 +124,17 @@ class SMO(Solver[SMOWork]):
         """Pair steps until a row is missing (fetched, then on) or a slice of the budget is used."""
         problem, gram = state.problem, state.gram
 
-        rule = self._rule(problem)
+        kind = self._rule(problem)
+        rule = Rule(kind, self._target(state), work.tau, self.cooling, work.found)
+        reserved = problem.n_groups if kind == SECOND_ORDER else 0  # rows that the selection needs too
 
-        def steps(there: Any, budget: int, need: Any, report: Any) -> None:
+        def steps(there: Any, turn: Turn) -> None:
             variables = Variables(
                 problem.lo, problem.hi, problem.ridge, problem.group, problem.n_groups, problem.label,
                 problem.coupling, problem.shift, work.diag, gram.table, gram.slot[problem.row], there,
                 work.columns,
             )  # fmt: skip
-            pair_steps(
-                variables, state.u, state.g, rule, budget, self._target(state), work.tau, self.cooling,
-                work.found, self.accelerate, work.cycles, gram.capacity, need, report,
-            )  # fmt: skip
+            pair_steps(variables, state.u, state.g, rule, work.cycles, gram.capacity - reserved, turn)
 
         run(state, steps, 2 * problem.n_groups + (1024 if self.accelerate else 1), self.prefetch)
 

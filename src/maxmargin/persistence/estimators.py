@@ -22,7 +22,7 @@ from maxmargin.persistence.values import Refused
 LARGEST = 2**31 - 1
 _STATUS = ("solved", "max_iter", "max_time", "stalled", "infeasible", "interrupted", "unknown")
 
-_MACHINE: Fields = {
+_COMMON: Fields = {
     "shape_fit_0": NumberField(int, low=1),
     "_sparse": NumberField(bool),
     "_gamma": NumberField(float, low=0.0),
@@ -35,7 +35,7 @@ _MACHINE: Fields = {
     "support_vectors_": ArrayField(("vectors", "columns"), ("f4", "f8"), sparse=True),
 }
 _PAIRS: Fields = {
-    **_MACHINE,
+    **_COMMON,
     "intercept_": ArrayField(("pairs",)),
     "class_weight_": ArrayField(("classes",), low=0.0),
     "n_iter_": ArrayField(("pairs",), ("i4",), low=0),
@@ -44,14 +44,14 @@ _PAIRS: Fields = {
     "_vote_order": ArrayField(("classes",), ("i4", "i8"), low=0, below="classes", optional=True),
 }
 _ONE: Fields = {
-    **_MACHINE,
+    **_COMMON,
     "n_iter_": NumberField(int, low=0),
     "dual_gap_": NumberField(float, finite=False),
     "relative_gap_": NumberField(float, finite=False, missing=np.nan),
 }
 
 
-def _begin_machine(estimator: Any) -> Values:
+def _begin_svm(estimator: Any) -> Values:
     """The parts of the model under their names in a file."""
     model = estimator.get_model()
     return {
@@ -66,8 +66,8 @@ def _begin_machine(estimator: Any) -> Values:
     }
 
 
-def _machine_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
-    """Sizes of the parts that every machine has."""
+def _common_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
+    """Sizes of the parts that every estimator has."""
     support = arrays.get("support_", np.empty(0))
     sizes["support"] = len(support) if support.ndim == 1 else 0
     precomputed = estimator.kernel == "precomputed"
@@ -83,18 +83,18 @@ def _classes(rows: Callable[[int], int]) -> Callable[[Any, Sizes, Stored], None]
         if k < 2:
             raise Refused("fewer than two classes")
         sizes.update(groups=k, rows=rows(k), pairs=k * (k - 1) // 2)
-        _machine_sizes(estimator, sizes, arrays)
+        _common_sizes(estimator, sizes, arrays)
 
     return sizes_of
 
 
 def _single_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
     sizes.update(groups=1, rows=1)
-    _machine_sizes(estimator, sizes, arrays)
+    _common_sizes(estimator, sizes, arrays)
 
 
-def _finish_machine(estimator: Any, found: Values, sizes: Sizes) -> None:
-    """Machines with intercepts, or with none at all."""
+def _finish_svm(estimator: Any, found: Values, sizes: Sizes) -> None:
+    """Make the model of an estimator with or without intercepts."""
     effective_n_jobs(estimator.n_jobs)
     n, vectors, sparse = found.pop("shape_fit_0"), found.pop("support_vectors_"), found.pop("_sparse")
     precomputed = estimator.kernel == "precomputed"
@@ -123,7 +123,7 @@ def _finish_machine(estimator: Any, found: Values, sizes: Sizes) -> None:
 
 def _finish_one_class(estimator: Any, found: Values, sizes: Sizes) -> None:
     found["intercept_"] = -found.pop("offset_")
-    _finish_machine(estimator, found, sizes)
+    _finish_svm(estimator, found, sizes)
 
 
 # -- rows that come and go ---------------------------------------------------------------------------
@@ -158,42 +158,38 @@ def _finish_incremental(estimator: Any, found: Values, sizes: Sizes) -> None:
 
 
 _REGRESSION: Fields = {**_ONE, "intercept_": ArrayField((1,))}
-_ONE_VS_ONE = Entry(
-    "maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_machine, "classes_", _begin_machine
-)
+_ONE_VS_ONE = Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_svm, "classes_", _begin_svm)
 _OUTLIERS = Entry(
     "maxmargin",
     {**_ONE, "offset_": ArrayField((1,))},
     _single_sizes,
     _finish_one_class,
-    begin=_begin_machine,
+    begin=_begin_svm,
 )
 
-MACHINES: dict[str, Entry] = {
+ESTIMATORS: dict[str, Entry] = {
     "SVC": _ONE_VS_ONE,
     "NuSVC": _ONE_VS_ONE,
     "OneClassSVM": _OUTLIERS,
     "L2OneClassSVM": _OUTLIERS,
-    "SVR": Entry("maxmargin", _REGRESSION, _single_sizes, _finish_machine, begin=_begin_machine),
+    "SVR": Entry("maxmargin", _REGRESSION, _single_sizes, _finish_svm, begin=_begin_svm),
     "NuSVR": Entry(
         "maxmargin",
         # NaN where the model came from a LIBSVM file, which does not have the width of the tube.
         {**_REGRESSION, "epsilon_": NumberField(float, finite=False)},
         _single_sizes,
-        _finish_machine,
-        begin=_begin_machine,
+        _finish_svm,
+        begin=_begin_svm,
     ),
     "AllDistancesSVC": Entry(
         "maxmargin",
         {**_ONE, "intercept_": ArrayField(("classes",)), "mu_": NumberField(float, low=0.0)},
         _classes(lambda k: 1),
-        _finish_machine,
+        _finish_svm,
         "classes_",
-        _begin_machine,
+        _begin_svm,
     ),
-    "CrammerSingerSVC": Entry(
-        "maxmargin", _ONE, _classes(lambda k: k), _finish_machine, "classes_", _begin_machine
-    ),
+    "CrammerSingerSVC": Entry("maxmargin", _ONE, _classes(lambda k: k), _finish_svm, "classes_", _begin_svm),
     "IncrementalSVC": Entry(
         "maxmargin",
         {

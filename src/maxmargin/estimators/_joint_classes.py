@@ -1,4 +1,4 @@
-"""Base of the machines for K classes at once: labels, values of every class, and the largest of them."""
+"""Base of the classifiers that train all K classes in one problem, with a value per class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from maxmargin.estimators.base import BaseSVM
 from maxmargin.solvers.solution import Solution
 
 
-class OneMachineSVC(ClassifierMixin, BaseSVM):
+class JointSVC(ClassifierMixin, BaseSVM):
     """One problem for all classes, one value per class, the largest wins."""
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Index, Index, Floats]:

@@ -11,17 +11,14 @@ import scipy.sparse as sp
 
 from maxmargin._types import Floats, Index, Mask
 from maxmargin.kernels.kernel import Kernel
+from maxmargin.solvers import costs
 from maxmargin.solvers.incremental.checked import CheckedMargins
 from maxmargin.solvers.incremental.exactness import InexactError
 from maxmargin.solvers.incremental.leave_one_out import leave_one_out
-from maxmargin.solvers.incremental.margins import FEW
-
-# Places from which on those of forgotten rows are released.
-_COMPACT = 64
 
 
-class ExactMachine(CheckedMargins):
-    """A binary machine over rows that can be added and removed.
+class ExactSVM(CheckedMargins):
+    """A binary SVM over rows that can be added and removed.
 
     Parameters
     ----------
@@ -60,24 +57,24 @@ class ExactMachine(CheckedMargins):
         """Unlearn rows; all of them or, with a `ValueError`, none."""
         self._begin_change()
         with self._all_or_nothing("forgotten"):
-            if np.count_nonzero(self.u[rows]) > FEW:  # a solver is faster, and restores the sum
+            if np.count_nonzero(self.u[rows]) > costs.EXACT_FEW:  # a solver is faster, and restores the sum
                 self.u[rows] = 0.0
                 self.active.size = 0
                 self.recompute_gradient()
             for k in map(int, rows):
                 self.unlearn(k)
             self.make_exact()
-        if self.n > _COMPACT and np.count_nonzero(self.alive) < self.n // 2:
+        if self.n > costs.EXACT_PLACES and np.count_nonzero(self.alive) < self.n // 2:
             self.compact()
 
     def leave_one_out(self) -> Floats:
-        """The decision value of each held row by a machine trained without it."""
+        """The decision value of each held row by a model trained without it."""
         return leave_one_out(self)
 
     # -- storing and restoring -------------------------------------------------------------------------
 
     def rows(self) -> tuple[Any, Floats, Floats, Floats]:
-        """The held rows, their sides, ridges and multipliers, from which `restore` rebuilds the machine."""
+        """The held rows, their sides, ridges and multipliers, from which `restore` rebuilds the model."""
         if self._waiting is not None:
             return self._waiting
         if not self.sound:
@@ -93,7 +90,7 @@ class ExactMachine(CheckedMargins):
         if self._waiting is None:
             return
         X, y, ridge, u = self._waiting
-        loaded = ExactMachine(
+        loaded = ExactSVM(
             self.kernel, most_bytes=self.most_bytes, factor_bytes=self.active.most_bytes, n_jobs=self.n_jobs
         )
         new = loaded.append(X, y, ridge)
@@ -105,7 +102,7 @@ class ExactMachine(CheckedMargins):
     # -- all or nothing --------------------------------------------------------------------------------
 
     def _begin_change(self) -> None:
-        """Solve again after an interrupt, and mark the machine as changing."""
+        """Solve again after an interrupt, and mark the model as changing."""
         self._load_waiting()
         if not self.sound:
             self.active.size = 0
@@ -130,7 +127,7 @@ class ExactMachine(CheckedMargins):
             raise
 
     def _undo(self, n: int, u: Floats, alive: Mask, level: float) -> None:
-        """Return to the machine with n places, the multipliers u and this level."""
+        """Return to the model with n places, the multipliers u and this level."""
         if sp.issparse(self.X):
             self.X = self.X[:n]
         self.n = n

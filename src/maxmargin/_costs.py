@@ -1,0 +1,60 @@
+"""Thresholds of kernels and of kernel rows that trade time against time: value, unit and origin.
+
+Those of the solvers are in `maxmargin.solvers.costs`, which explains the origins, and what to do about cached
+code after a change.
+"""
+
+from __future__ import annotations
+
+# -- threads ------------------------------------------------------------------------------------
+
+#: Multiplications below which a second thread costs more than it saves. [some 0.5 ms; not tuned]
+WORTH_A_THREAD = 20_000_000
+
+# -- layout of data -----------------------------------------------------------------------------
+
+#: Share of non-zeros below which the sparse product is faster than the dense one: on mnist and covtype, whose
+#: rows have 150 of 784 and 12 of 54 values, it takes half the time. [share; mnist, covtype]
+SPARSE_BELOW = 0.3
+#: Features from which on a dense array is looked at for zeros, and how many of its rows. [features, rows; not
+#: tuned]
+SPARSE_FEATURES, SPARSE_ROWS = 32, 200
+#: Columns of sparse data up to which memory is negligible: a panel of 16 float64 values each takes 2 MB.
+#: [columns; not tuned]
+FEW_COLUMNS = 1 << 14
+#: Columns per entry up to which marking columns is faster than sorting the entries. [columns; not tuned]
+MARKED_COLUMNS = 8
+#: Features up to which sparse rows are made dense to find the nearest ones. [features; not tuned]
+DENSE_NEAREST = 2000
+#: Products that are computed at once to find the nearest rows, and the passes over them in units of features.
+#: [products, features; not tuned]
+NEAREST_TILE, NEAREST_PASSES = 1 << 18, 32
+
+# -- tiles: sizes that fit a cache --------------------------------------------------------------
+
+#: Rows and columns of a tile of kernel values: half a megabyte in float32, which fits the second-level cache
+#: of a core. [rows, columns; not tuned]
+TILE_ROWS, TILE_COLUMNS = 128, 1024
+#: Values of a panel of dense columns for the sparse product, for the same reason. [values; not tuned]
+PANEL_VALUES = 1 << 17
+#: Features up to which dense panels are faster than BLAS, and the largest panels.
+#: [features, bytes; not tuned]
+NARROW, PANELS_BYTES = 64, 1 << 27
+#: Rows that are multiplied by a panel before the next: their tile stays in the second-level cache.
+#: [rows; not tuned]
+PANEL_ROWS = 512
+#: A tile of an expansion: samples, and support vectors. [rows, columns; not tuned]
+EXPANSION_ROWS, EXPANSION_COLUMNS = 256, 2048
+#: Rows and columns of a streamed tile, which is used once. [rows, columns; not tuned]
+STREAM_ROWS, STREAM_COLUMNS = 256, 2048
+#: Runs of columns above which a sum is computed for all columns. [runs; not tuned]
+MOST_RUNS = 64
+#: Columns of a precomputed matrix that are gathered at a time. [columns; not tuned]
+GATHERED_COLUMNS = 4096
+#: Columns of a slice of kernel rows at least; no tile is wider. [columns; not tuned]
+SLICE_COLUMNS = 512
+#: Length of a row from which on alignment to cache lines is worth its padding. [values; not tuned, the gain
+#: of alignment is in docs/notes/speed.md]
+ALIGNED_FROM = 1024
+#: Kernel matrices of different parameters that are kept. [matrices; not tuned]
+KEPT_MATRICES = 2

@@ -1,0 +1,231 @@
+"""Small fits that together use every compiled function with every kind of arguments it is called with.
+
+Which functions a fit needs depends on its estimator, solver and kernel, on the number of rows (kernel values
+are float64 up to 512 rows; up to 4,096 a problem is solved in one call) and on the input: dense, sparse,
+dense with many zeros, float32. `tests/_warmup/test_coverage.py` checks that nothing is missing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from maxmargin import dual, solvers
+from maxmargin.estimators.all_distances import AllDistancesSVC
+from maxmargin.estimators.crammer_singer import CrammerSingerSVC
+from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.estimators.nu_svc import NuSVC
+from maxmargin.estimators.one_class import OneClassSVM
+from maxmargin.estimators.one_class_l2 import L2OneClassSVM
+from maxmargin.estimators.svc import SVC
+from maxmargin.estimators.svr import SVR, NuSVR
+from maxmargin.model_selection import SVMSearchCV
+
+Workload = Callable[[], Any]
+Workloads = Iterator[tuple[str, Workload]]
+# Below and just above the limits of float64 kernel values and of problems solved in one call.
+SIZES = SMALL, MEDIUM, LARGE = 200, 600, 4400
+
+
+def _labelled(n: int, d: int, classes: int = 2) -> tuple[Any, Any]:
+    rng = np.random.default_rng(n + d + classes)
+    X, y = rng.normal(size=(n, d)), rng.permutation(np.arange(n) % classes)
+    X[:, 0] += 1.5 * y
+    return X, y
+
+
+def _numbers(n: int, d: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(n + d)
+    X = rng.normal(size=(n, d))
+    return X, X[:, 0] + 0.3 * rng.normal(size=n)
+
+
+def _zeros(X: Any) -> Any:
+    return np.where(np.random.default_rng(0).random(X.shape) < 0.1, X, 0.0)
+
+
+def _inputs(X: Any) -> dict[str, Any]:
+    """One table in the forms that are stored differently."""
+    wide = _zeros(np.hstack([X, X, X, X]))
+    single = X.astype(np.float32)
+    return {"dense": X, "zeros": wide, "sparse": sp.csr_array(wide), "float32": single}
+
+
+def _use(model: Any, X: Any, y: Any = None) -> Any:
+    """Fit and predict."""
+    model.fit(X, y)
+    some = X[:50]
+    model.predict(some)
+    model.predict(X)
+    if hasattr(model, "decision_function"):
+        model.decision_function(some)
+    return model
+
+
+def workloads() -> dict[str, Workload]:
+    """All fits, by name, so that processes can share them."""
+    return dict(item for parts in _groups().values() for part in parts for item in part())
+
+
+def shares(n: int) -> list[list[str]]:
+    """Names of the workloads of at most n processes, so that they end at about the same time."""
+    sums = [0.0] * n
+    found: list[list[str]] = [[] for _ in range(n)]
+    for seconds, parts in sorted(_groups().items(), reverse=True):
+        k = sums.index(min(sums))
+        sums[k] += seconds
+        found[k] += [name for part in parts for name, _ in part()]
+    return [names for names in found if names]
+
+
+def run(names: list[str] | None = None, report: Callable[[str], Any] | None = None) -> None:
+    """Run some workloads, or all, and report each when it is done."""
+    todo = workloads()
+    for name in todo if names is None else names:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            todo[name]()
+        if report is not None:
+            report(name)
+
+
+def _groups() -> dict[float, tuple[Any, ...]]:
+    """Workloads that share functions, by the seconds of a core that they take together."""
+    return {
+        60.0: (_classification, _kernels, _one_class),
+        38.0: (_regression, _searches),
+        42.0: (partial(_papers, SMALL),),
+        27.0: (partial(_papers, MEDIUM),),
+    }
+
+
+def _classification() -> Workloads:
+    for n in SIZES:
+        X, y = _labelled(n, 8)
+        for form, data in _inputs(X).items():
+            yield f"SVC, {n} rows, {form}", partial(_use, SVC(C=10.0), data, y)
+            yield f"NuSVC, {n} rows, {form}", partial(_use, NuSVC(nu=0.3), data, y)
+        yield f"SVC, {n} rows, squared hinge", partial(_use, SVC(loss="squared_hinge"), X, y)
+        yield f"SVC, {n} rows, tight", partial(_use, SVC(C=100.0, tol=1e-7), X, y)
+    for n in (240, 1800):
+        X, y = _labelled(n, 8, 3)
+        for shape in ("ovr", "ovo"):
+            model = SVC(decision_function_shape=shape)
+            yield f"SVC, three classes, {n} rows, {shape}", partial(_use, model, X, y)
+    X, y = _labelled(SMALL, 8)
+    yield "SVC, hard margin", partial(_use, SVC(C=np.inf), X, y)
+    for n in (SMALL, MEDIUM):
+        X, y = _labelled(n, 6, 4)
+        for model in (AllDistancesSVC(), CrammerSingerSVC(max_iter=200)):
+            yield f"{type(model).__name__}, {n} rows", partial(_use, model, X, y)
+
+
+def _regression() -> Workloads:
+    for n in SIZES:
+        X, t = _numbers(n, 8)
+        for form, data in _inputs(X).items():
+            yield f"SVR, {n} rows, {form}", partial(_use, SVR(), data, t)
+        squared = SVR(loss="squared_epsilon_insensitive")
+        yield f"SVR, {n} rows, squared loss", partial(_use, squared, X, t)
+        yield f"SVR, {n} rows, tight", partial(_use, SVR(tol=1e-7), X, t)
+        yield f"NuSVR, {n} rows", partial(_use, NuSVR(), X, t)
+
+
+def _one_class() -> Workloads:
+    for n in SIZES:
+        X, _ = _labelled(n, 8)
+        for form, data in _inputs(X).items():
+            yield f"OneClassSVM, {n} rows, {form}", partial(_use, OneClassSVM(nu=0.2), data)
+        yield f"L2OneClassSVM, {n} rows", partial(_use, L2OneClassSVM(), X)
+
+
+def _kernels() -> Workloads:
+    for n in SIZES:
+        X, y = _labelled(n, 8)
+        for kernel in ("linear", "poly", "sigmoid", "laplacian"):
+            for form, data in _inputs(X).items():
+                model = SVC(kernel=kernel, gamma=0.1, max_iter=20_000)
+                yield f"SVC, {kernel}, {n} rows, {form}", partial(_use, model, data, y)
+        yield f"SVC, callable, {n} rows", partial(_use, SVC(kernel=_inner), X[:2000], y[:2000])
+        yield f"SVC, precomputed, {n} rows", partial(_use_precomputed, X[:2000], y[:2000])
+        # Columns of very different sizes, whose kernel values are computed with more digits.
+        uneven = X * np.where(np.arange(8) == 3, 1e9, 1.0)
+        yield f"SVC, uneven columns, {n} rows", partial(_use, SVC(gamma=0.1, max_iter=200), uneven, y)
+
+
+def _inner(A: Any, B: Any) -> Any:
+    return A @ B.T
+
+
+def _use_precomputed(X: Any, y: Any) -> None:
+    K = X @ X.T
+    SVC(kernel="precomputed").fit(K, y).predict(K)
+
+
+def _papers(n: int) -> Workloads:
+    X, y = _labelled(n, 6)
+    many, labels = _labelled(n, 6, 4)
+    numbers, t = _numbers(n, 6)
+    kinds: dict[str, tuple[Any, ...]] = {
+        "svc": (SVC(), X, y),
+        "squared hinge": (SVC(loss="squared_hinge"), X, y),
+        "nu-svc": (NuSVC(nu=0.3), X, y),
+        "one-class": (OneClassSVM(nu=0.2), X, None),
+        "one-class, squared": (L2OneClassSVM(), X, None),
+        "all-distances": (AllDistancesSVC(), many, labels),
+        "crammer-singer": (CrammerSingerSVC(), many, labels),
+        "svr": (SVR(), numbers, t),
+    }
+    for solver in solvers.names():
+        for kind, (model, data, target) in kinds.items():
+            if solver not in ("auto", "batch") and solvers.get(solver).accepts(_problem(kind)):
+                one = clone(model).set_params(solver=solver, max_iter=200)
+                yield f"{solver}, {kind}, {n} rows", partial(_use, one, data, target)
+    yield f"IncrementalSVC, {n} rows", partial(_learn, X, y)
+
+
+def _problem(kind: str) -> Any:
+    """A small dual problem of the kind that an estimator poses."""
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    return {
+        "svc": lambda: dual.c_svc(y),
+        "squared hinge": lambda: dual.squared_c_svc(y, 0.5),
+        "nu-svc": lambda: dual.reduced_hulls(y, 1.0),
+        "one-class": lambda: dual.one_class(4),
+        "one-class, squared": lambda: dual.one_class_l2(4, 0.5),
+        "all-distances": lambda: dual.all_distances(y, 1.0),
+        "crammer-singer": lambda: dual.crammer_singer(y, 1.0),
+        "svr": lambda: dual.epsilon_svr(y, 0.1),
+    }[kind]()
+
+
+def _learn(X: Any, y: Any) -> None:
+    model = IncrementalSVC(gamma=0.2).fit(X[:150], y[:150])
+    model.partial_fit(X[150:160], y[150:160])
+    model.forget([3, 5])
+    model.leave_one_out()
+    model.predict(X)
+
+
+def _searches() -> Workloads:
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.01, 0.1]}
+    for n in (SMALL, MEDIUM):
+        X, y = _labelled(n, 8)
+        for form, data in _inputs(X).items():
+            yield f"search, {n} rows, {form}", partial(_use, SVMSearchCV(SVC(), grid, cv=3), data, y)
+        several: dict[str, tuple[Any, Any, Any]] = {
+            "three classes": (SVC(), grid, _labelled(n, 8, 3)),
+            "SVR": (SVR(), grid, _numbers(n, 8)),
+            "squared hinge": (SVC(loss="squared_hinge"), grid, (X, y)),
+            "linear": (SVC(kernel="linear"), {"C": [1.0, 10.0]}, (X, y)),
+            "laplacian": (SVC(kernel="laplacian"), grid, (X, y)),
+            "NuSVC": (NuSVC(), {"nu": [0.3, 0.4]}, (X, y)),
+        }
+        for name, (model, values, (data, target)) in several.items():
+            yield f"search, {name}, {n} rows", partial(_use, SVMSearchCV(model, values, cv=3), data, target)

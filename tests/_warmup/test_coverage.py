@@ -1,0 +1,181 @@
+"""With compiled code in a file no fit compiles: a missing specialisation costs users seconds.
+
+The file is that of the environment (``MAXMARGIN_CODE``, as in CI) if there is one for these sources, or else
+it is made here, which takes one to two minutes on two cores. Every script runs in a fresh process with an
+empty cache.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from maxmargin._compiled import cpu, ready_code
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(not cpu.suitable_levels(), reason="no common set of instructions on this CPU"),
+]
+END = """
+from maxmargin._compiled import announce, code_cache
+assert not announce.compiled_here, announce.compiled_here
+assert not code_cache.failed, code_cache.failed
+assert code_cache.loaded
+"""
+
+
+def run(script, code, tmp_path, **environment):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script) + END],
+        capture_output=True, text=True, timeout=600, cwd=tmp_path,
+        env={**kept, ready_code.VARIABLE: str(code), "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+             "MPLBACKEND": "Agg", **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+FITS = """
+    import warnings
+    import numpy as np, scipy.sparse as sp
+    from maxmargin import *
+    from maxmargin import solvers
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(7)
+
+    def forms(X):
+        wide = np.hstack([X] * 5) * (rng.random((len(X), 5 * X.shape[1])) < 0.1)
+        long = sp.csr_array(wide)
+        long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+        return {
+            "float64": X, "float32": X.astype(np.float32), "Fortran": np.asfortranarray(X),
+            "integers": X.round().astype(int), "view": np.repeat(X, 2, axis=0)[::2], "zeros": wide,
+            "csr": sp.csr_array(wide), "csc": sp.csc_array(wide), "long": long,
+            "csr32": sp.csr_matrix(wide.astype(np.float32)), "list": X[:50].tolist() if len(X) < 500 else X,
+        }
+
+    def data(n, d=7, classes=2):
+        X = rng.normal(size=(n, d))
+        y = rng.permutation(np.arange(n) % classes)
+        X[:, 0] += 2 * y
+        return X, y
+"""
+
+
+@pytest.mark.parametrize("n", [90, 700, 5000])
+@pytest.mark.parametrize("model", ["SVC()", "SVR()", "OneClassSVM()", "NuSVC(nu=0.3)", "NuSVR()"])
+def test_estimators_on_every_form_of_input(model, n, code, tmp_path):
+    script = f"""
+    X, y = data({n})
+    for name, Z in forms(X).items():
+        model = {model}.fit(Z, y[:len(Z)] if isinstance(Z, list) else y)
+        model.predict(Z)
+        model.predict(Z[:1])
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
+
+
+def test_kernels_weights_classes_and_losses(code, tmp_path):
+    script = """
+    for n in (150, 900):
+        X, y = data(n, classes=4)
+        for kernel in ("linear", "poly", "rbf", "sigmoid", "laplacian"):
+            for Z in (X, forms(X)["csr"]):
+                SVC(kernel=kernel, max_iter=5000).fit(Z, y).decision_function(Z)
+        SVC(kernel="precomputed").fit(X @ X.T, y).predict(X @ X.T)
+        SVC(kernel=lambda a, b: a @ b.T).fit(X, y).predict(X)
+        SVC(class_weight="balanced").fit(X, y, rng.random(n)).predict(X)
+        SVC(loss="squared_hinge", C=0.1).fit(X, y.astype(str)).predict(X)
+        SVC(tol=1e-7, C=100).fit(X, y)
+        SVC(break_ties=True).fit(X, y).predict(X)
+        SVR(loss="squared_epsilon_insensitive").fit(X, X[:, 1])
+        SVC(warm_start=True).fit(X, y).set_params(C=3.0).fit(X, y)
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
+
+
+def test_models_and_solvers_of_the_papers(code, tmp_path):
+    script = """
+    for n in (120, 800):
+        X, y = data(n, classes=3)
+        two = y > 0
+        AllDistancesSVC().fit(X, y).predict(X)
+        CrammerSingerSVC(max_time=2).fit(X, y).predict(X)
+        L2OneClassSVM(max_time=2).fit(X).predict(X)
+        model = IncrementalSVC(gamma=0.1).fit(X[:100], two[:100])
+        model.partial_fit(X[100:110], two[100:110]).predict(X)
+        for solver in solvers.names():
+            for loss in ("hinge", "squared_hinge"):
+                try:
+                    SVC(solver=solver, loss=loss, max_iter=500).fit(X, two)
+                except (TypeError, ValueError):  # a solver of other problems
+                    pass
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
+
+
+@pytest.mark.parametrize("n", [150, 900])
+def test_searches(n, code, tmp_path):
+    script = f"""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from maxmargin.model_selection import SVMSearchCV
+    X, y = data({n})
+    many, labels = data({n}, classes=4)
+    grid = {{"C": [0.1, 1.0, 100.0], "gamma": [0.01, 0.1, 1.0]}}
+    for Z in (X, X.astype(np.float32), forms(X)["csr"], forms(X)["zeros"]):
+        SVMSearchCV(SVC(), grid, cv=3).fit(Z, y).predict(Z)
+    SVMSearchCV(SVC(), grid, cv=3, n_jobs=2).fit(many, labels).predict(many)
+    SVMSearchCV(SVR(), {{**grid, "epsilon": [0.1, 0.2]}}, cv=3).fit(X, X[:, 1]).predict(X)
+    SVMSearchCV(NuSVC(), {{"nu": [0.2, 0.3], "gamma": [0.1, 1.0]}}, cv=3).fit(X, y)
+    SVMSearchCV(SVC(kernel="linear"), {{"C": [0.1, 1.0]}}, cv=3).fit(X, y)
+    SVMSearchCV(SVC(kernel="laplacian"), grid, cv=3).fit(X, y)
+    piped = make_pipeline(StandardScaler(), SVC())
+    SVMSearchCV(piped, {{"svc__C": [0.1, 1.0], "svc__gamma": [0.1, 1.0]}}, cv=3).fit(X, y).predict(X)
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
+
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples(path, code, tmp_path):
+    if path.stem in ("own_solver", "own_kernel"):
+        pytest.skip("compiles functions of its own or calls plain Python")
+    script = f"""
+    import runpy, sys, warnings
+    warnings.simplefilter("ignore")
+    sys.argv = [{str(path)!r}]
+    if __name__ == "__main__":
+        runpy.run_path({str(path)!r}, run_name="__main__")
+    """
+    run(script, code, tmp_path)
+
+
+def test_the_readme(code, tmp_path):
+    script = f"""
+    import doctest
+    assert doctest.testfile({str(ROOT / "README.md")!r}, module_relative=False).failed == 0
+    """
+    run(script, code, tmp_path)
+
+
+def test_a_read_only_installation_without_a_home(code, tmp_path):
+    script = """
+    from numba.core import caching
+
+    def refuse(self):
+        raise PermissionError("read-only file system")
+
+    caching._CacheLocator.ensure_cache_path = refuse
+    from maxmargin import SVC
+    SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[2.5]])
+    """
+    environment = {"HOME": "", "XDG_CACHE_HOME": ""}
+    run(script, code, tmp_path, **environment)
