@@ -68,10 +68,9 @@ def measured(
     for kind in kinds:
         of = np.flatnonzero(kind)
         if len(of):
-            first = of[near[of]] if near[of].any() else of
             # Few enough: all of them.
             few = len(of) * support <= max(costs.RECOMPUTE_ALWAYS, 0.1 * limit)
-            some = of if few else sampled(first, of, noise)
+            some = of if few else sampled(of[near[of]], of, noise)
             exact, error = exact_entries(problem, u, some, gram, allowed)
             found = np.abs(exact - g[some]) + error
             noise[of] *= SAFETY * np.max(found / noise[some])

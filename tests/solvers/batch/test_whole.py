@@ -170,20 +170,20 @@ def test_a_solution_is_a_start_from_which_nothing_is_left_to_do():
     np.testing.assert_array_equal(again.u, first.u)
 
 
-def test_rounding_that_is_too_large_for_the_tolerance_is_noticed():
+def test_rounding_that_is_too_large_for_the_tolerance_is_noticed_and_refined():
     # Away from the origin in one feature, and not centred: float32 exponents are off by some 1e-5.
     rng = np.random.default_rng(0)
     X = np.c_[rng.normal(size=(200, 2)), np.zeros((200, 98))]
     X[:, 50] = np.where(np.arange(200) % 2, 18.0, 18.5)
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     problem = dual.c_svc(y, C=1e4)
-    for tol in (1e-3, 1e-4):
-        assert attempt(problem, Gram(sp.csr_array(X), gamma=0.5), stop=Stop(tol)).solution is None
-    # A smaller tolerance is reached by refinement, from exact gradients.
-    gram = Gram(sp.csr_array(X), gamma=0.5)
-    refined = solve(problem, gram, stop=Stop(1e-5))
-    exact = problem.exact_gradient(refined.u, np.arange(200), gram)
-    assert problem.violation(refined.u, exact) <= refined.violation <= 1e-5
+    for tol in (1e-3, 1e-4, 1e-5):
+        gram = Gram(sp.csr_array(X), gamma=0.5)
+        refined = solve(problem, gram, stop=Stop(tol))
+        exact = problem.exact_gradient(refined.u, np.arange(200), gram)
+        assert np.abs(problem.gradient(refined.u, gram) - exact).max() > tol  # of the rows
+        assert np.abs(refined.gradient - exact).max() <= refined.noise <= 0.25 * tol
+        assert problem.violation(refined.u, exact) <= refined.violation <= tol
     model = SVC(C=1e4, gamma=0.5, tol=1e-5).fit(sp.csr_array(X), y)
     assert model.status_ == "solved"
 

@@ -40,6 +40,7 @@ from maxmargin.solvers import costs
 from maxmargin.solvers.batch.shared_rows import SharedRows
 from maxmargin.solvers.batch.whole_steps import (
     EVALS,
+    ROUGH,
     STEPS,
     STOPPED,
     Accuracy,
@@ -98,7 +99,7 @@ class WholeProblems:
         began = time.perf_counter()
         u = problem.start() if warm is None else problem.repair(warm)
         g = np.empty(problem.m)
-        report = np.zeros(11)
+        report = np.zeros(12)
         dtype = self.gram.dtype
         float32 = dtype == np.float32
         tol = max(self.stop.tol, costs.ROUGH) if float32 else self.stop.tol
@@ -117,7 +118,7 @@ class WholeProblems:
         accuracy = Accuracy(tol / problem.scale, error, self._rounding, self._exact)
         work = problem.m * (15.0 * loop.max_steps + problem.m * self.gram.cost)
         call(solve_whole, self.rows, whole, u, g, accuracy, loop, report, work=work)
-        if report[RIGHT] and tol > self.stop.tol:
+        if report[ROUGH] or (report[RIGHT] and tol > self.stop.tol):
             rough = u.copy(), g.copy(), report.copy()
             try:
                 self._refine(problem, whole, u, g, loop, report)
