@@ -1,6 +1,7 @@
 """Claims of fitted models, checked in long double from their public attributes alone."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from long_double import LONG, long_kernel
-from maxmargin import SVC
+from maxmargin import SVC, NuSVC
 
 
 def true_gap(model, X, y, C, kernel, gamma, **more):
@@ -212,3 +213,28 @@ def test_the_gap_of_a_hard_margin_allows_for_the_rounding_of_its_coefficients(se
     margin = 0.5 * (score[y > 0].min() - score[y < 0].max())
     primal, dual_value = 0.5 * (w @ w) / margin**2, np.abs(u).sum() - 0.5 * (w @ w)
     assert primal - dual_value <= model.dual_gap_[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_gap_of_nu_svc_allows_for_the_rounding_of_its_coefficients(seed):
+    X, y, rng = labelled(60, seed)
+    X = np.round(X, 2)
+    X[rng.random(X.shape) < 0.1] = 999.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = NuSVC(nu=0.5, kernel="poly", degree=4, gamma=0.125, coef0=1.0, tol=1e-6).fit(X, y)
+    # Kernel values reach 1e20: everything in fractions.
+    coef = np.zeros(len(X), object) + Fraction(0)
+    coef[model.support_] = [Fraction(float(c)) for c in model.dual_coef_[0]]
+    rows = np.array([[Fraction(float(x)) for x in row] for row in X], dtype=object)
+    K = (rows @ rows.T / 8 + 1) ** 4
+    total = coef[y > 0].sum()
+    score = K @ coef / total
+    least, most = Fraction(0), Fraction(2) / (Fraction(model.nu) * len(X))
+    for sign in (1, -1):  # the reduced hull's least point
+        left = Fraction(1)
+        for value in sorted(sign * score[y == sign]):
+            share = min(most, left)
+            least, left = least + share * value, left - share
+    gap = float(coef @ score / total - least)
+    assert gap <= model.dual_gap_[0] * (1 + 1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from maxmargin import dual
 from maxmargin._sklearn import Interval
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
-from maxmargin.estimators.one_vs_one import BaseSVC
+from maxmargin.estimators.one_vs_one import BaseSVC, rounding_of_coefficients
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution
 
@@ -115,6 +116,14 @@ class NuSVC(BaseSVC):
 
     def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
         return dual.reduced_hulls(y, mu=weight / (0.5 * self.nu * weight.sum()))
+
+    def _as_reported(
+        self, problem: Dual, solution: Solution, lengths: Floats | None
+    ) -> tuple[Dual, Solution]:
+        # The model stores u divided by the margin, rounded: with huge kernel values that matters.
+        assert lengths is not None
+        noise = solution.noise + rounding_of_coefficients(solution.u, lengths)
+        return problem, replace(solution, noise=noise, gap=problem.gap(solution.u, solution.gradient, noise))
 
     def _check_classes(self, size: Floats) -> None:
         # Of all pairs the smallest and the largest class differ most.

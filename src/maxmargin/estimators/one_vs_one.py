@@ -97,7 +97,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         lengths: Floats | None = None
         for k, solution in sorted(begun.items()):
             sub = subproblems[k]
-            if sub.problem.two_hulls and lengths is None:
+            if sub.problem.n_groups == 2 and lengths is None:
                 lengths = _lengths(X, kernel, order)
             own = None if lengths is None else lengths[sub.samples]
             solved[k] = self._as_reported(sub.problem, solution, own)
@@ -265,6 +265,14 @@ def _lengths(X: Any, kernel: Kernel, order: Index) -> Floats:
     from maxmargin.gram.gram import Gram  # compiled loops: not at import
 
     return np.sqrt(np.abs(Gram(X, kernel, cache_bytes=0, dtype=np.float64, index=order).diag))
+
+
+def rounding_of_coefficients(u: Floats, lengths: Floats) -> Floats:
+    """Bound the changes of K u if each u is rounded once more, given the samples' lengths in feature space.
+
+    |k(x, z)| is at most the product of the lengths of x and z.
+    """
+    return 2.0**-52 * lengths * float(np.abs(u) @ lengths)
 
 
 def _start_name(pair: Index, problem: Dual) -> str:

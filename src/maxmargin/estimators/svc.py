@@ -13,7 +13,7 @@ from maxmargin import dual, solvers
 from maxmargin._sklearn import Interval, StrOptions
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
-from maxmargin.estimators.one_vs_one import BaseSVC
+from maxmargin.estimators.one_vs_one import BaseSVC, rounding_of_coefficients
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution, Status
 
@@ -218,8 +218,7 @@ def _as_c_svc(problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual,
     svm = dual.squared_c_svc(y, problem.ridge)
     u, g = 2.0 / square * y * solution.u, 2.0 / square * y * solution.gradient - y
     noise = 2.0 / square * solution.noise  # a gradient of the hulls is multiplied by the same factor
-    # The coefficients are rounded once more, each by half an ulp; |k(x, z)| is at most the lengths' product.
-    noise = noise + 2.0**-52 * lengths * float(np.abs(u) @ lengths)
+    noise = noise + rounding_of_coefficients(u, lengths)
     return svm, replace(
         solution,
         u=u,
