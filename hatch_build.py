@@ -43,11 +43,16 @@ class CodeHook(BuildHookInterface[Any]):
         try:
             self._compile(wanted)
         except Exception as error:  # a wheel without code is a good wheel
-            if "MAXMARGIN_BUILD_CODE" in os.environ:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            if os.environ.get("MAXMARGIN_BUILD_CODE", "").strip():
                 raise
             self._say(f"no compiled code in this wheel, the first fit compiles: {error}")
             return
-        for file in sorted(self._folder.glob("*.bin")):
+        files = sorted(self._folder.glob("*.bin"))
+        if not files:
+            self._say("no compiled code in this wheel: there is no level for this CPU")
+            return
+        for file in files:
             build_data["force_include"][str(file)] = f"maxmargin/_code/{file.name}"
         python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
         build_data["pure_python"] = False
@@ -60,13 +65,18 @@ class CodeHook(BuildHookInterface[Any]):
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _wanted(self) -> str:
-        return os.environ.get("MAXMARGIN_BUILD_CODE", "host") if self.target_name == "wheel" else "none"
+        if self.target_name != "wheel":
+            return "none"
+        given = os.environ.get("MAXMARGIN_BUILD_CODE", "").lower().replace(" ", "")
+        return "none" if given == "0" else given or "host"
 
     def _compile(self, wanted: str) -> None:
         sources = str(Path(self.root) / "src")
-        environment = {**os.environ, "PYTHONPATH": sources, "PYTHONDONTWRITEBYTECODE": "1"}
+        # pip passes the packages of an isolated build in PYTHONPATH.
+        path = os.pathsep.join([sources, *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
-            [sys.executable, "-m", "maxmargin._warmup.build", str(self._folder), wanted],
+            [sys.executable, "-P", "-m", "maxmargin._warmup.build", str(self._folder), wanted],
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:

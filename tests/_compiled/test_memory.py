@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from maxmargin._compiled import memory as _memory
-from maxmargin._compiled.memory import LINE, aligned
+from maxmargin._compiled.memory import LINE, aligned, writable
 
 SHAPES = [0, 1, 7, (3,), (5, 9), (0, 4), (4, 0), (2, 3, 5), (1000, 17), ()]
 
@@ -102,3 +102,13 @@ def test_a_forked_process_has_memory_of_its_own(nothing_waits):
         os._exit(0)
     os.waitpid(pid, 0)
     assert (array == 1).all()
+
+
+def test_a_read_only_array_becomes_one_of_the_writable_type_without_a_copy():
+    array = np.arange(6.0)
+    assert writable(array) is array
+    array.flags.writeable = False
+    found = writable(array)
+    assert found.flags.writeable and np.shares_memory(found, array)
+    del array
+    np.testing.assert_array_equal(found, np.arange(6.0))

@@ -1,5 +1,7 @@
 """Which file of compiled code a process uses, and why not."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numba.core import config
@@ -143,3 +145,33 @@ def test_the_stamp_of_a_cache_covers_sources_and_constants_of_other_modules(monk
     with monkeypatch.context() as during:
         during.setattr(node, "__file__", costs.__file__)
         assert ready_code.sources_of.__wrapped__("maxmargin._compiled.sums") == upstream
+
+
+def test_without_a_home_folder_the_other_folders_are_used(monkeypatch, tmp_path):
+    def no_home(*_):
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr(ready_code.platformdirs, "user_cache_dir", no_home)
+    monkeypatch.setenv(ready_code.VARIABLE, str(tmp_path))
+    assert ready_code.user_folder() is None
+    assert ready_code.folders() == [tmp_path, ready_code.SHIPPED]
+
+
+def test_a_folder_may_be_given_relative_to_the_current_one_or_to_home(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    for given, expected in (("code", tmp_path / "code"), ("~/code", tmp_path / "home" / "code")):
+        monkeypatch.setenv(ready_code.VARIABLE, given)
+        assert ready_code.folders()[0] == expected
+
+
+def test_sources_that_changed_after_the_import_have_no_stamp(monkeypatch):
+    import maxmargin.solvers.pairs as module
+
+    assert not ready_code.changed_since_import()
+    path = Path(module.__file__)
+    monkeypatch.setitem(ready_code._IMPORTED, path, 0)
+    assert ready_code.changed_since_import()
+    with pytest.raises(RuntimeError, match="changed since it was imported"):
+        ready_code.sources_of.__wrapped__(module.__name__)

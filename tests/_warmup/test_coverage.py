@@ -52,8 +52,11 @@ FITS = """
         wide = np.hstack([X] * 5) * (rng.random((len(X), 5 * X.shape[1])) < 0.1)
         long = sp.csr_array(wide)
         long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+        fixed = X.copy()
+        fixed.flags.writeable = False
         return {
-            "float64": X, "float32": X.astype(np.float32), "Fortran": np.asfortranarray(X),
+            "read-only": fixed, "float64": X, "float32": X.astype(np.float32),
+            "Fortran": np.asfortranarray(X),
             "integers": X.round().astype(int), "view": np.repeat(X, 2, axis=0)[::2], "zeros": wide,
             "csr": sp.csr_array(wide), "csc": sp.csc_array(wide), "long": long,
             "csr32": sp.csr_matrix(wide.astype(np.float32)), "list": X[:50].tolist() if len(X) < 500 else X,

@@ -43,7 +43,8 @@ class CodeCache:
                 self._own = FunctionCache(self._function)
                 # Numba looks at the file of the function only, but functions of others are inlined into it.
                 self._own._cache_file._source_stamp = ready_code.sources_of(self._function.__module__)
-            except (RuntimeError, AttributeError):  # "no locator available": read-only, and without a home
+            except (RuntimeError, AttributeError, OSError):
+                # Changed sources, or "no locator available": a read-only installation, and no home.
                 self._own = NullCache()
         return self._own
 

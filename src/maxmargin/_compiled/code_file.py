@@ -41,13 +41,14 @@ class CodeFile:
                 header = json.loads(zlib.decompress(file.read(_SIZE.unpack(size)[0])))
             except (zlib.error, ValueError) as error:
                 raise ValueError("its header is damaged") from error
-            self._base = file.tell()
-        #: What the code was made for.
-        self.made_for: dict[str, str] = header["made_for"]
-        self._entries: dict[str, list[int]] = header["entries"]
-        end = max((offset + size for offset, size in self._entries.values()), default=0)
-        if path.stat().st_size != self._base + end:
-            raise ValueError("it is incomplete")
+            #: What the code was made for.
+            self.made_for: dict[str, str] = header["made_for"]
+            self._entries: dict[str, list[int]] = header["entries"]
+            end = max((offset + size for offset, size in self._entries.values()), default=0)
+            if os.fstat(file.fileno()).st_size != file.tell() + end:
+                raise ValueError("it is incomplete")
+            # All of it (some 8 MB): the file may be replaced while this process runs.
+            self._blobs = file.read()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -62,9 +63,17 @@ class CodeFile:
         place = self._entries.get(key)
         if place is None:
             return None
-        with open(self.path, "rb") as file:
-            file.seek(self._base + place[0])
-            return zlib.decompress(file.read(place[1]))
+        return zlib.decompress(self._blobs[place[0] : sum(place)])
+
+    def damaged(self) -> list[str]:
+        """Specialisations whose entries cannot be read."""
+        found = []
+        for name in self._entries:
+            try:
+                self.read(name)
+            except zlib.error:
+                found.append(name)
+        return found
 
 
 def write_code(path: Path, made_for: dict[str, str], entries: dict[str, bytes]) -> None:

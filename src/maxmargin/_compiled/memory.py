@@ -36,6 +36,22 @@ def aligned(shape: int | tuple[int, ...], dtype: DTypeLike, *, zero: bool = Fals
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
+class _Memory:
+    """The memory of an array, without the mark that it is read-only."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array  # keeps it alive
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def writable(array: NDArray[Any]) -> NDArray[Any]:
+    """The same memory as an array that counts as writable, for compiled code that only reads it.
+
+    To Numba a read-only array (a memory map, say) is another type, for which it compiles again.
+    """
+    return array if array.flags.writeable else np.asarray(_Memory(array))
+
+
 def recycled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Like `aligned`, for large arrays: their memory is reused by the next one."""
     dtype = np.dtype(dtype)

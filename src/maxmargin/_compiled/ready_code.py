@@ -62,6 +62,11 @@ def sources_of(module: str) -> str:
     """A digest of what functions of a module can be compiled from: its source, and that of all it imports.
 
     While the package is developed, an edit leaves the code of modules upstream of it in the cache.
+
+    Raises
+    ------
+    RuntimeError
+        If one of these sources has changed since it was imported.
     """
     found: set[str] = set()
     paths: set[Path] = set()
@@ -71,7 +76,10 @@ def sources_of(module: str) -> str:
         if name in found or name not in sys.modules:
             continue
         found.add(name)
-        paths.add(Path(sys.modules[name].__file__ or ""))
+        path = Path(sys.modules[name].__file__ or "")
+        if path.stat().st_mtime_ns != _IMPORTED.get(path):
+            raise RuntimeError(f"{path} has changed since it was imported.")
+        paths.add(path)
         for value in vars(sys.modules[name]).values():
             origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
             if isinstance(origin, str) and origin.startswith("maxmargin."):
@@ -89,21 +97,49 @@ def _digest(paths: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
+def _dates() -> dict[Path, int]:
+    """When the sources were last changed."""
+    return {path: path.stat().st_mtime_ns for path in PACKAGE.rglob("*.py")}
+
+
+#: The sources that this process imports.
+_IMPORTED = _dates()
+
+
+def changed_since_import() -> bool:
+    """Whether the sources are no longer those that this process has imported.
+
+    An editor, or an upgrade while a program runs: code of the old sources must not be kept for the new ones.
+    """
+    try:
+        return _dates() != _IMPORTED
+    except OSError:
+        return True
+
+
 def file_name(level: Level) -> str:
     """Name of the file of a level for the running Python and Numba."""
     return f"{level.name}.{sys.implementation.cache_tag}.numba-{numba.__version__}.bin"
 
 
-def user_folder() -> Path:
-    """Where a warm-up writes."""
+def chosen_folder() -> Path | None:
+    """The folder that the environment variable names."""
     chosen = os.environ.get(VARIABLE, "")
-    return Path(chosen) if chosen not in ("", "0") else Path(platformdirs.user_cache_dir("maxmargin", False))
+    return Path(chosen).expanduser().absolute() if chosen not in ("", "0") else None
+
+
+def user_folder() -> Path | None:
+    """The cache folder of the user; None without a home folder."""
+    try:
+        folder = Path(platformdirs.user_cache_dir("maxmargin", False))
+    except RuntimeError:
+        return None
+    return folder if folder.is_absolute() else None
 
 
 def folders() -> list[Path]:
     """Where files are looked for, in this order."""
-    own = [user_folder()] if os.environ.get(VARIABLE) else []
-    return [*own, SHIPPED, *([] if own else [user_folder()])]
+    return [folder for folder in (chosen_folder(), SHIPPED, user_folder()) if folder is not None]
 
 
 def changed_settings() -> list[str]:
@@ -131,6 +167,9 @@ def choice() -> Choice:
     if changed:
         found.reasons.append(f"Numba's settings are not its defaults: {', '.join(changed)}")
         return found
+    if changed_since_import():
+        found.reasons.append("the sources of the package have changed since they were imported")
+        return found
     suitable = suitable_levels()
     for level in suitable:
         for folder in folders():
@@ -152,6 +191,8 @@ def _open(path: Path, level: Level, reasons: list[str]) -> CodeFile | None:
     """The file, if it can be used; the reason is noted otherwise."""
     try:
         if not path.is_file():
+            if os.path.lexists(path):
+                reasons.append(f"{path}: it is not a file")
             return None
         file = CodeFile(path)
         here = made_for(level)

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import filelock
+import numba
 
 from maxmargin._compiled import ready_code
 from maxmargin._compiled.announce import logger
@@ -20,25 +22,49 @@ from maxmargin._compiled.threads import effective_n_jobs
 from maxmargin._warmup import workloads
 
 Progress = Callable[[int, int], object]
-#: Seconds without a sign of life after which another process's lock is ignored.
-ABANDONED = 120.0
+#: Seconds after which it is said that another process compiles.
+PATIENCE = 1.0
 
 
 def compile_all(n_jobs: int | None = None, progress: Progress | None = None) -> Path | None:
     """See `maxmargin.warmup`."""
-    found = ready_code.choice().file
+    if numba.config.DISABLE_JIT:
+        raise ValueError("Nothing can be compiled: the environment variable NUMBA_DISABLE_JIT is set.")
+    found = _usable()
     if found is not None:
-        return found.path
+        return found
     levels = suitable_levels()
     if not levels or ready_code.changed_settings() or os.environ.get(ready_code.VARIABLE) == "0":
         workloads.run(report=_counter(len(workloads.workloads()), progress))
         return None
-    path = ready_code.user_folder() / ready_code.file_name(levels[0])
-    with _alone(path) as first:
-        if first or not path.is_file():
+    folder = ready_code.chosen_folder() or ready_code.user_folder()
+    if folder is None:
+        raise PermissionError(f"There is no home folder for compiled code. {_ADVICE}")
+    path = folder / ready_code.file_name(levels[0])
+    with _alone(path):
+        found = _usable()  # of another process, for which this one has waited
+        if found is None:
             write_level(levels[0], path, n_jobs, progress)
     ready_code.choice.cache_clear()
-    return path
+    return found or path
+
+
+_ADVICE = (
+    f"Set the environment variable {ready_code.VARIABLE} to a folder that all processes that train can read."
+)
+
+
+def _usable() -> Path | None:
+    """The file that fits use, if there is one and all of it can be read."""
+    ready_code.choice.cache_clear()
+    file = ready_code.choice().file
+    if file is None:
+        return None
+    if not file.damaged():
+        return file.path
+    if file.path.parent == ready_code.SHIPPED:
+        raise RuntimeError(f"{file.path} is damaged: install maxmargin again.")
+    return None
 
 
 def write_level(
@@ -51,12 +77,15 @@ def write_level(
     RuntimeError
         If a process failed.
     """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: remove it.")
+    made_for = ready_code.made_for(level)  # of the sources before anything is compiled
     parts = workloads.shares(effective_n_jobs(n_jobs))
     report = _counter(sum(len(part) for part in parts), progress)
     with tempfile.TemporaryDirectory(prefix="maxmargin-code-") as folder:
         processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "maxmargin._warmup.record", level.name, f"{folder}/{k}", str(k)],
+                [sys.executable, "-P", "-m", "maxmargin._warmup.record", level.name, f"{folder}/{k}", str(k)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 env=_environment(),
             )
@@ -76,8 +105,15 @@ def write_level(
         entries: dict[str, bytes] = {}
         for k in range(len(parts)):
             file = CodeFile(Path(folder) / str(k))
+            if file.made_for != made_for:
+                raise RuntimeError(_CHANGED)
             entries.update((name, file.read(name) or b"") for name in file.names if name not in entries)
-    write_code(path, ready_code.made_for(level), entries)
+    if ready_code.changed_since_import():
+        raise RuntimeError(_CHANGED)
+    write_code(path, made_for, entries)
+
+
+_CHANGED = "The sources of maxmargin have changed while they were compiled: run it again."
 
 
 def _talk(
@@ -136,37 +172,21 @@ def _counter(total: int, progress: Progress | None) -> Callable[[str], None]:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[bool]:
-    """Hold a lock beside a file; False if another process held it and has ended its work meanwhile."""
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock beside a file; the system releases that of a process that was killed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_name(path.name + ".lock")
-        waited = False
-        while True:
-            try:
-                os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-                break
-            except FileExistsError:
-                waited = True
-                with contextlib.suppress(FileNotFoundError):
-                    if time.time() - lock.stat().st_mtime > ABANDONED:
-                        lock.unlink(missing_ok=True)
-                time.sleep(0.2)
+        lock = filelock.FileLock(path.with_name(path.name + ".lock"))
+        try:
+            lock.acquire(timeout=PATIENCE)
+        except filelock.Timeout:
+            logger.warning("waiting for another process that compiles into %s", path)
+            lock.acquire(poll_interval=0.2)
     except OSError as error:
         raise PermissionError(
-            f"Compiled code cannot be written to {path.parent} ({error.strerror}). Set the environment "
-            f"variable {ready_code.VARIABLE} to a folder that all processes that train can read."
+            f"Compiled code cannot be written to {path.parent} ({error.strerror}). {_ADVICE}"
         ) from error
-    stop = threading.Event()
-
-    def live() -> None:
-        while not stop.wait(ABANDONED / 4):
-            with contextlib.suppress(OSError):
-                os.utime(lock)
-
-    threading.Thread(target=live, daemon=True).start()
     try:
-        yield not waited
+        yield
     finally:
-        stop.set()
-        lock.unlink(missing_ok=True)
+        lock.release()

@@ -99,7 +99,10 @@ def _first_fit() -> dict[str, Any]:
     seconds = []
     for _ in range(2):
         began = time.perf_counter()
-        SVC().fit(X, y)
+        try:
+            SVC().fit(X, y)
+        except Exception as error:  # whatever it is, this command shows it
+            return {"failed": f"{type(error).__name__}: {error}"}
         seconds.append(time.perf_counter() - began)
     return {
         "seconds": seconds[0],
@@ -111,10 +114,15 @@ def _first_fit() -> dict[str, Any]:
 
 
 def _advice(found: dict[str, dict[str, Any]]) -> str:
+    if "failed" in found["First fit"]:
+        disabled = "; NUMBA_DISABLE_JIT is set" if os.environ.get("NUMBA_DISABLE_JIT") else ""
+        return f"A fit fails{disabled}."
     if found["First fit"]["functions compiled"] == "none":
         return "All is well: fits do not compile."
     if found["Compiled code"]["file"] is None:
         return "Fits compile, once per installation: `maxmargin warmup` does it now, for all of them."
+    if found["First fit"]["failures to read"]:
+        return "The file with compiled code is damaged: `maxmargin warmup` says what to do, or does it."
     return "The file with compiled code misses functions: please report this with the output of --json."
 
 

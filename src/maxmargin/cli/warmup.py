@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import console, emit, note
+from maxmargin.cli.output import BadInput, console, emit, note
 
 
 def warmup(
@@ -22,13 +23,17 @@ def warmup(
 
     The code goes to the cache folder of the user, or to the folder in the variable MAXMARGIN_CODE.
     """
-    from maxmargin._compiled import ready_code
     from maxmargin._warmup import warmup as compile_all
 
-    there = ready_code.choice().file is not None
     began = time.perf_counter()
-    with _Progress() as progress:
-        path = compile_all(jobs, progress=progress)
+    # As Ctrl-C: the processes that compile, the lock and temporary files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        with _Progress() as progress:
+            path = compile_all(jobs, progress=progress)
+    except RuntimeError as error:
+        raise BadInput(str(error)) from error
+    there = progress.steps == 0
     seconds = time.perf_counter() - began
     if json:
         emit({"file": path and str(path), "compiled": not there, "seconds": seconds})
@@ -46,6 +51,7 @@ class _Progress:
     def __init__(self) -> None:
         self._bar: Any = None
         self._line: Any = None
+        self.steps = 0
 
     def __enter__(self) -> _Progress:
         return self
@@ -55,6 +61,7 @@ class _Progress:
             self._bar.stop()
 
     def __call__(self, done: int, total: int) -> None:
+        self.steps = done
         if self._bar is None:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

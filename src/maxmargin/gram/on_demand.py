@@ -53,7 +53,10 @@ class ExactSamples(NamedTuple):
         order = gram.columns if gram.index is None else gram.index
         centre = gram.points.centre
         centre = np.zeros(gram.X.shape[1]) if centre is None else centre
-        return ExactSamples(*Lines.of(gram.X), order, centre, gram.kernel.slope)
+        lines = Lines.of(gram.X)
+        if gram.dtype == np.float64:  # so that loops over float64 rows are compiled for one type of data
+            lines = lines._replace(data=lines.data.astype(np.float64, copy=False))
+        return ExactSamples(*lines, order, centre, gram.kernel.slope)
 
 
 class DataRows(CertifiedRows):

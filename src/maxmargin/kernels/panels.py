@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _costs as costs
 from maxmargin._compiled.jit import REORDER, compiled
-from maxmargin._compiled.memory import aligned
+from maxmargin._compiled.memory import aligned, writable
 from maxmargin._compiled.sums import add_tile
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 
@@ -43,9 +43,10 @@ class Lines(NamedTuple):
             indptr, indices = np.arange(n + 1, dtype=np.int32) * np.int32(d), np.arange(d, dtype=np.int32)
             if n * d >= 2**31:
                 indptr, indices = np.arange(n + 1, dtype=np.int64) * d, np.arange(d, dtype=np.int64)
-            return Lines(indptr, indices, X.reshape(-1), True)
+            return Lines(indptr, indices, writable(X.reshape(-1)), True)
         kind = np.int32 if max(len(X.indices), X.shape[1]) < 2**31 else np.int64
-        return Lines(X.indptr.astype(kind, copy=False), X.indices.astype(kind, copy=False), X.data, False)
+        indptr, indices = X.indptr.astype(kind, copy=False), X.indices.astype(kind, copy=False)
+        return Lines(writable(indptr), writable(indices), writable(X.data), False)
 
 
 class PanelData(NamedTuple):

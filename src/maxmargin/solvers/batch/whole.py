@@ -82,9 +82,9 @@ class WholeProblems:
         """
         if stop.criterion != "kkt" or stop.max_iter is not None or not all(map(_suits, problems)):
             return None
-        exact = gram.exact_data
-        rows = SharedRows.of(gram, bounds) if exact is not None else None
-        if exact is None or rows is None:
+        rows = SharedRows.of(gram, bounds)
+        exact = gram.exact_data if rows is not None else None
+        if rows is None or exact is None:
             return None
         gram.lend()
         return WholeProblems(gram, rows, exact, stop)

@@ -279,14 +279,14 @@ def _recompute(hulls, a, s):
             return False
     for t in range(len(a)):
         s[t] = 0.0
-    before = -1
+    before = np.int64(-1)  # a literal would be a type of its own
     for t in range(len(a)):
         if a[t] > 0.0:
             if before < 0:
                 before = t
             else:
                 add_vertices(hulls, s, before, t, a[before], a[t])
-                before = -1
+                before = np.int64(-1)
     if before >= 0:
         add_vertices(hulls, s, before, before, a[before], 0.0)
     return True

@@ -177,7 +177,8 @@ def _pair_steps(hulls, box, u, g, square, rule, cycles, most_rows, turn):
     gains = np.empty(m if second_order else 0)
     while report[ITERATIONS] < budget and not raised(flag):
         select(hulls, g, bar, extremes)
-        widest, largest, lower, upper = -1.0, -1.0, 0, 0
+        widest, largest = -1.0, -1.0
+        lower = upper = np.int64(0)  # of a literal 0 Numba would make further versions of all that is called
         for k in range(n_hulls):
             width = extremes.most[k] - extremes.least[k]
             if width > widest:
