@@ -13,6 +13,7 @@ from maxmargin._compiled import cpu, ready_code
 from maxmargin._compiled.code_file import CodeFile, write_code
 from maxmargin._warmup import compile as warm
 from maxmargin._warmup import warmup, workloads
+from maxmargin._warmup.entries import Entries
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -20,24 +21,19 @@ pytestmark = [
 ]
 
 
+def keep(monkeypatch, *names):
+    monkeypatch.setattr(workloads, "workloads", lambda: dict.fromkeys(names))
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder for the file, and two workloads instead of all."""
     monkeypatch.setenv(ready_code.VARIABLE, str(tmp_path / "code"))
     monkeypatch.setattr(ready_code, "SHIPPED", tmp_path / "none")
-    monkeypatch.setattr(
-        workloads, "shares", lambda n: [["SVC, laplacian, 200 rows, dense"], ["SVC, 200 rows, dense"]][:n]
-    )
+    keep(monkeypatch, "SVC, laplacian, 200 rows, dense", "SVC, 200 rows, dense")
     ready_code.choice.cache_clear()
     yield tmp_path / "code"
     ready_code.choice.cache_clear()
-
-
-def test_shares_are_all_workloads_once():
-    everything = list(workloads.workloads())
-    for n in (1, 2, 3, 64):
-        parts = workloads.shares(n)
-        assert len(parts) <= n and sorted(name for part in parts for name in part) == sorted(everything)
 
 
 def test_functions_of_all_processes_are_in_one_file_that_is_used_at_once(folder):
@@ -49,6 +45,15 @@ def test_functions_of_all_processes_are_in_one_file_that_is_used_at_once(folder)
     assert ready_code.choice().file.path == path
     assert [name for name in os.listdir(folder) if not name.endswith(".lock")] == [path.name]
     assert warmup(progress=lambda done, total: pytest.fail("nothing was missing")) == path
+
+
+def test_a_function_that_another_process_has_compiled_is_read(tmp_path):
+    entries = Entries(tmp_path)
+    assert "f()" not in entries and len(entries) == 0
+    entries["f()"], entries["g(int64)"] = b"code", b"\0 more"
+    assert dict(Entries(tmp_path)) == {"f()": b"code", "g(int64)": b"\0 more"}
+    del entries["f()"]
+    assert list(entries) == ["g(int64)"]
 
 
 def test_of_several_calls_at_once_one_compiles_and_the_others_wait(folder, monkeypatch, caplog):
@@ -100,7 +105,7 @@ def test_a_file_that_cannot_be_used_is_made_again(fault, folder, monkeypatch):
 
 
 def test_sources_that_change_while_they_are_compiled_give_no_file(folder, monkeypatch):
-    monkeypatch.setattr(workloads, "shares", lambda n: [["SVC, laplacian, 200 rows, dense"]])
+    keep(monkeypatch, "SVC, laplacian, 200 rows, dense")
     monkeypatch.setattr(ready_code, "changed_since_import", iter([False, False, True]).__next__)
     with pytest.raises(RuntimeError, match="changed while they were compiled"):
         warmup()
@@ -110,7 +115,7 @@ def test_sources_that_change_while_they_are_compiled_give_no_file(folder, monkey
 def test_modules_in_the_current_folder_are_not_run(folder, monkeypatch, tmp_path):
     (tmp_path / "secrets.py").write_text("raise SystemExit('a module of the current folder ran')")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(workloads, "shares", lambda n: [["SVC, laplacian, 200 rows, dense"]])
+    keep(monkeypatch, "SVC, laplacian, 200 rows, dense")
     assert warmup().is_file()
 
 
@@ -129,7 +134,7 @@ def test_a_warm_up_that_is_terminated_leaves_no_process_and_no_temporary_folder(
 
 
 def test_a_process_that_fails_is_an_error_with_its_message(folder, monkeypatch):
-    monkeypatch.setattr(workloads, "shares", lambda n: [["no such workload"]])
+    keep(monkeypatch, "no such workload")
     with pytest.raises(RuntimeError, match="no such workload"):
         warmup()
     assert not list(folder.glob("*.bin"))

@@ -43,7 +43,7 @@ def test_doctor_says_that_files_are_turned_off(folder, capsys, monkeypatch):
 @pytest.mark.skipif(not cpu.suitable_levels(), reason="no common set of instructions on this CPU")
 @pytest.mark.timeout(300)
 def test_warmup_writes_a_file_once_and_doctor_finds_it(folder, capsys, monkeypatch):
-    monkeypatch.setattr(workloads, "shares", lambda n: [["SVC, hard margin"]])
+    monkeypatch.setattr(workloads, "workloads", lambda: {"SVC, hard margin": None})
     assert run(["warmup", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["compiled"] and found["file"].startswith(str(folder))

@@ -6,6 +6,7 @@ Files are read with the functions of Numba that its own cache uses. Whatever goe
 from __future__ import annotations
 
 import pickle
+from collections.abc import MutableMapping
 from typing import Any
 
 from numba.core import sigutils
@@ -16,7 +17,7 @@ from numba.core.serialize import dumps
 from maxmargin._compiled import ready_code
 
 #: Specialisations that are recorded instead of cached, while a file is made.
-recorded: dict[str, bytes] | None = None
+recorded: MutableMapping[str, bytes] | None = None
 #: Specialisations that were read from a file, and failures to do so.
 loaded: list[str] = []
 failed: list[str] = []
@@ -55,9 +56,9 @@ class CodeCache:
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled specialisation, or None: it is compiled then."""
-        if recorded is not None:
-            return None
         found = self._from_file(sig, target_context)
+        if recorded is not None:
+            return found
         return self.own.load_overload(sig, target_context) if found is None else found
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -85,11 +86,14 @@ class CodeCache:
 
     def _from_file(self, sig: Any, target_context: Any) -> Any:
         try:
-            file = ready_code.choice().file
-            if file is None or self._function.__closure__ is not None:
+            if self._function.__closure__ is not None:
                 return None
             key = self._key(sig)
-            entry = file.read(key)
+            if recorded is not None:
+                entry = recorded.get(key)
+            else:
+                file = ready_code.choice().file
+                entry = None if file is None else file.read(key)
             if entry is None:
                 return None
             target_context.refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import subprocess
@@ -16,10 +17,11 @@ import numba
 
 from maxmargin._compiled import ready_code
 from maxmargin._compiled.announce import logger
-from maxmargin._compiled.code_file import CodeFile, write_code
+from maxmargin._compiled.code_file import write_code
 from maxmargin._compiled.cpu import Level, suitable_levels
 from maxmargin._compiled.threads import effective_n_jobs
 from maxmargin._warmup import workloads
+from maxmargin._warmup.entries import Entries
 
 Progress = Callable[[int, int], object]
 #: Seconds after which it is said that another process compiles.
@@ -80,19 +82,20 @@ def write_level(
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: remove it.")
     made_for = ready_code.made_for(level)  # of the sources before anything is compiled
-    parts = workloads.shares(effective_n_jobs(n_jobs))
-    report = _counter(sum(len(part) for part in parts), progress)
+    names = list(workloads.workloads())
+    report = _counter(len(names), progress)
     with tempfile.TemporaryDirectory(prefix="maxmargin-code-") as folder:
         processes = [
             subprocess.Popen(
-                [sys.executable, "-P", "-m", "maxmargin._warmup.record", level.name, f"{folder}/{k}", str(k)],
+                [sys.executable, "-P", "-m", "maxmargin._warmup.record", level.name, folder, str(k),
+                 made_for["sources"]],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 env=_environment(),
             )
-            for k in range(len(parts))
+            for k in range(min(effective_n_jobs(n_jobs), len(names)))
         ]  # fmt: skip
         try:
-            errors = _talk(processes, parts, report)
+            errors = _talk(processes, names, report)
         finally:
             for process in processes:
                 process.kill()
@@ -102,35 +105,44 @@ def write_level(
                 raise RuntimeError(f"a process that compiles has failed: {error.strip()[-2000:]}")
             if error.strip():
                 logger.warning("%s", error.strip())
-        entries: dict[str, bytes] = {}
-        for k in range(len(parts)):
-            file = CodeFile(Path(folder) / str(k))
-            if file.made_for != made_for:
-                raise RuntimeError(_CHANGED)
-            entries.update((name, file.read(name) or b"") for name in file.names if name not in entries)
-    if ready_code.changed_since_import():
-        raise RuntimeError(_CHANGED)
-    write_code(path, made_for, entries)
-
-
-_CHANGED = "The sources of maxmargin have changed while they were compiled: run it again."
+        if ready_code.changed_since_import():
+            raise RuntimeError(
+                "The sources of maxmargin have changed while they were compiled: run it again."
+            )
+        write_code(path, made_for, dict(Entries(Path(folder))))
 
 
 def _talk(
-    processes: list[subprocess.Popen[str]], parts: list[list[str]], report: Callable[[str], None]
+    processes: list[subprocess.Popen[str]], names: list[str], report: Callable[[str], None]
 ) -> list[str]:
-    """Send each process its workloads, and read what it says until it ends; its errors."""
+    """Send each process a workload whenever it has done one; returns what they wrote to standard error.
+
+    Every other process takes them from the end: neighbours use the same functions, which one is to compile.
+    """
     errors = [""] * len(processes)
+    todo = collections.deque(names)
+
+    def next_name(k: int) -> str | None:
+        try:
+            return todo.pop() if k % 2 else todo.popleft()
+        except IndexError:
+            return None
 
     def listen(k: int) -> None:
         process = processes[k]
         assert process.stdin and process.stdout and process.stderr
-        process.stdin.write("\n".join(parts[k]))
-        process.stdin.close()
         complaints = threading.Thread(target=lambda: errors.__setitem__(k, process.stderr.read()))  # type: ignore[union-attr]
         complaints.start()
-        for line in process.stdout:
-            report(line.strip())
+        with contextlib.suppress(OSError):  # a process that has failed does not read
+            name = next_name(k)
+            while name is not None:
+                process.stdin.write(f"{name}\n")
+                process.stdin.flush()
+                if not process.stdout.readline():
+                    break
+                report(name)
+                name = next_name(k)
+            process.stdin.close()
         complaints.join()
         process.wait()
 

@@ -1,6 +1,7 @@
-"""One process of a warm-up: ``python -m maxmargin._warmup.record LEVEL FILE NUMBER`` with workloads as input.
+"""One process of a warm-up: ``python -m maxmargin._warmup.record LEVEL FOLDER NUMBER SOURCES``.
 
-Prints the name of each workload that is done. Nothing is read from caches or written to them.
+Reads names of workloads, one by one, and prints each when it is done. Compiled functions go to the folder,
+and those that another process has put there are read; caches are not used.
 """
 
 from __future__ import annotations
@@ -16,27 +17,29 @@ from numba.core import bytecode, config
 
 from maxmargin._compiled import code_cache, ready_code
 from maxmargin._compiled.announce import logger
-from maxmargin._compiled.code_file import write_code
 from maxmargin._compiled.cpu import level_named
+from maxmargin._warmup.entries import Entries
 
 # Names of compiled functions contain a number that Numba counts from 1 in every process. Names from several
 # processes stand together in a file, and beside those of functions that are compiled later.
 _APART = 10_000_000
 
 
-def main(level_name: str, path: str, number: str) -> None:
-    """Compile for a level and write the file."""
+def main(level_name: str, folder: str, number: str, sources: str) -> None:
+    """Compile for a level."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     logger.setLevel("ERROR")  # that it compiles is known
+    if ready_code.sources() != sources:
+        sys.exit("The sources of maxmargin have changed while they were compiled.")
     level = level_named(level_name)
-    made_for = ready_code.made_for(level)  # of the sources before the first function is compiled
     config.CPU_NAME, config.CPU_FEATURES = level.cpu, level.features
     bytecode.FunctionIdentity._unique_ids = itertools.count(_APART * (int(number) + 1))
-    code_cache.recorded = {}
+    code_cache.recorded = Entries(Path(folder))
     from maxmargin._warmup import workloads
 
-    workloads.run(sys.stdin.read().splitlines(), lambda name: print(name, flush=True))
-    write_code(Path(path), made_for, code_cache.recorded)
+    for line in sys.stdin:
+        workloads.run([line.strip()])
+        print(line.strip(), flush=True)
 
 
 def _end_with(parent: int) -> None:

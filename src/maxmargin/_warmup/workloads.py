@@ -73,19 +73,12 @@ def _use(model: Any, X: Any, y: Any = None) -> Any:
 
 
 def workloads() -> dict[str, Workload]:
-    """All fits, by name, so that processes can share them."""
-    return dict(item for parts in _groups().values() for part in parts for item in part())
-
-
-def shares(n: int) -> list[list[str]]:
-    """Names of the workloads of at most n processes, so that they end at about the same time."""
-    sums = [0.0] * n
-    found: list[list[str]] = [[] for _ in range(n)]
-    for seconds, parts in sorted(_groups().items(), reverse=True):
-        k = sums.index(min(sums))
-        sums[k] += seconds
-        found[k] += [name for part in parts for name, _ in part()]
-    return [names for names in found if names]
+    """All fits, by name, so that processes can share them; those that use the same functions together."""
+    parts = (
+        _classification, _one_class, _kernels, _regression, _searches, partial(_papers, MEDIUM),
+        partial(_papers, SMALL),
+    )  # fmt: skip
+    return dict(item for part in parts for item in part())
 
 
 def run(names: list[str] | None = None, report: Callable[[str], Any] | None = None) -> None:
@@ -97,16 +90,6 @@ def run(names: list[str] | None = None, report: Callable[[str], Any] | None = No
             todo[name]()
         if report is not None:
             report(name)
-
-
-def _groups() -> dict[float, tuple[Any, ...]]:
-    """Workloads that share functions, by the seconds of a core that they take together."""
-    return {
-        50.0: (_classification, _one_class),
-        46.0: (_regression, _searches, _kernels),
-        38.0: (partial(_papers, MEDIUM),),
-        34.0: (partial(_papers, SMALL),),
-    }
 
 
 def _classification() -> Workloads:
