@@ -335,7 +335,7 @@ def _latitude(
     For "roc_auc" values that are not further than `apart` from each other may change their order.
     """
     if scorer == "roc_auc":
-        positive = y == np.max(y)
+        positive = y == np.unique(y)[-1]
         pairs = weight[positive][:, None] * weight[~positive]
         close = np.abs(decided[positive][:, None] - decided[~positive]) <= apart
         return float((pairs * close).sum() / max(float(pairs.sum()), 1e-300))
@@ -398,3 +398,4 @@ class _Dense:
         self.__dict__.update(model.__dict__)
         self.__class__ = type(type(model).__name__, (_Dense,), {})
         self.dual_coef_ = model.dual_coef_.toarray()
+        self._gamma = model._gamma

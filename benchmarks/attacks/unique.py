@@ -46,7 +46,7 @@ def reach(model: Any, X: Any, gaps: float) -> float:
 
 
 def _gamma(model: Any) -> float:
-    return float(model.get_model().kernel.gamma if isinstance(model.gamma, str) else model.gamma)
+    return float(model._gamma)  # scikit-learn's estimators have it too
 
 
 def values(model: Any, X: Any) -> Any:
