@@ -37,7 +37,7 @@ class CodeHook(BuildHookInterface[Any]):
             return
         self._folder = Path(tempfile.mkdtemp(prefix="maxmargin-code-"))
         self._say(
-            f"compiling for {wanted}, two to three minutes on two cores (MAXMARGIN_BUILD_CODE=none skips it)"
+            f"compiling for {wanted}, about two minutes on two cores (MAXMARGIN_BUILD_CODE=none skips it)"
         )
         began = time.monotonic()
         try:

@@ -99,7 +99,7 @@ def memory(reset: bool = False) -> float:
 def touch_memory() -> None:
     """Use as much memory as a fit may need, and free it.
 
-    A virtual machine gets memory from its host at the first touch, at a fraction of a gigabyte per second,
+    A virtual computer gets memory from its host at the first touch, at a fraction of a gigabyte per second,
     and may return it soon after it was freed.
     """
     np.empty(3 << 27).fill(0.0)
