@@ -31,7 +31,7 @@ import maxmargin
 from attacks.judge import judge
 from attacks.outcome import Outcome, generator, place, recorded
 from attacks.problems import labels, points, spoil
-from attacks.unique import meaningful, reach, values
+from attacks.unique import gamma_of, meaningful, reach, values
 from maxmargin.model_selection import SVMSearchCV
 
 KINDS = ("SVC", "SVC", "SVC", "SVC balanced", "SVC squared", "NuSVC", "SVR", "SVR squared", "NuSVR",
@@ -398,4 +398,4 @@ class _Dense:
         self.__dict__.update(model.__dict__)
         self.__class__ = type(type(model).__name__, (_Dense,), {})
         self.dual_coef_ = model.dual_coef_.toarray()
-        self._gamma = model._gamma
+        self._gamma = gamma_of(model)

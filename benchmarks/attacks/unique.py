@@ -27,7 +27,7 @@ TRICKS = ("permutation", "warm start", "weights")
 def reach(model: Any, X: Any, gaps: float) -> float:
     """The largest difference of decision values that gaps and `tol` allow."""
     name = type(model).__name__
-    kernel = Kernel(model.kernel, _gamma(model), int(getattr(model, "degree", 3)), float(model.coef0))
+    kernel = Kernel(model.kernel, gamma_of(model), int(getattr(model, "degree", 3)), float(model.coef0))
     if model.kernel in ("rbf", "laplacian"):
         wide = np.sqrt(2.0)
     else:
@@ -45,8 +45,12 @@ def reach(model: Any, X: Any, gaps: float) -> float:
     return float(4 * apart * scale + 6 * model.tol * (1 + wide) + rounding)
 
 
-def _gamma(model: Any) -> float:
-    return float(model._gamma)  # scikit-learn's estimators have it too
+def gamma_of(model: Any) -> float:
+    """The number used for gamma."""
+    if not isinstance(model.gamma, str):
+        return float(model.gamma)
+    # scikit-learn's estimators and most of ours have the first.
+    return float(model._gamma if hasattr(model, "_gamma") else model.get_model().kernel.gamma)
 
 
 def values(model: Any, X: Any) -> Any:
