@@ -729,3 +729,10 @@ def test_snapping_returns_the_same_array_where_nothing_changes(make):
     problem = make(np.array([1.0, -1.0, 1.0, -1.0]))
     u = problem.start()
     assert problem.snap(u) is u
+
+
+def test_a_squared_norm_that_overflows_leaves_no_violation_within_a_tolerance():
+    problem = dual.one_class_l2(3, 0.5)
+    u = np.array([0.0, 1.0, 1.0])
+    assert problem.tolerance_scale(u, np.full(3, 1.7e308)) == np.inf
+    assert 0 < problem.tolerance_scale(u, np.full(3, 1.7e300)) < np.inf

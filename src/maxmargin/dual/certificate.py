@@ -46,7 +46,7 @@ class Certificate(Description):
         if not self.self_scaled:
             return self.scale
         square = self.square(u, g)
-        return self.scale / square if square > 0 else np.inf
+        return self.scale / square if 0 < square < np.inf else np.inf  # infinite: it has overflowed
 
     def square(self, u: Floats, g: Floats) -> float:
         """u'Qu, the squared norm of w in the (ridged) feature space."""
