@@ -84,7 +84,7 @@ def machine(name: str, threads: int, regression: bool = False) -> Any:
 
 
 def memory(reset: bool = False) -> float:
-    """Largest resident memory in MB so far, where the system states it; `reset` starts anew."""
+    """Largest resident memory in MB so far, where the system states it; `reset` forgets what was before."""
     status, switch = Path("/proc/self/status"), Path("/proc/self/clear_refs")
     if not status.exists():
         return 0.0

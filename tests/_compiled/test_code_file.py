@@ -48,3 +48,11 @@ def test_every_changed_byte_is_found_before_an_entry_is_used(path):
             continue
         # Bytes of zlib's headers that carry no data may differ.
         assert found == ENTRIES, at
+
+
+def test_a_file_that_is_replaced_while_it_is_open_gives_its_own_entries(tmp_path):
+    path = tmp_path / "code.bin"
+    write_code(path, {"sources": "a"}, {"f()": b"old", "g()": b"old too"})
+    file = CodeFile(path)
+    write_code(path, {"sources": "b"}, {"f()": b"something longer", "g()": b"new"})
+    assert file.made_for == {"sources": "a"} and file.read("f()") == b"old" and file.read("g()") == b"old too"
