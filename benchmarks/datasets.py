@@ -49,6 +49,8 @@ def load(name: str, rows: int | None = None, *, raw: bool = False) -> Data:
         data = Data(X, y, X, y)
     elif name.startswith("synthetic"):
         data = synthetic(rows or 4000)
+    elif name == "text":
+        data = text_like(rows or 8000)
     elif name in REGRESSION:
         data = REGRESSION[name](rows or 4000)
     else:
@@ -85,6 +87,35 @@ def covtype_like(n: int, seed: int = 0) -> Data:
     X[:, 0], X[:, 1:10] = height, others
     X[np.arange(total), 10 + area] = 1.0
     X[np.arange(total), 14 + soil] = 1.0
+    return Data(X[:n], y[:n], X[n:], y[n:])
+
+
+def text_like(n: int, d: int = 30_000, classes: int = 4, seed: int = 0) -> Data:
+    """Documents as rows of tf-idf values: some 60 of d words each, frequencies after Zipf, rows of length 1.
+
+    Every class has 600 words that occur three times as often in it; a tenth of the labels is wrong.
+    """
+    rng = np.random.default_rng(seed)
+    total = n + 2000
+    common = 1.0 / (np.arange(d) + 10.0)
+    label = rng.integers(classes, size=total)
+    lengths = np.maximum(5, rng.lognormal(4.2, 0.5, total).astype(int))
+    words: list[Any] = [None] * classes
+    for k in range(classes):
+        own = common.copy()
+        own[rng.choice(np.arange(50, 6000), 600, replace=False)] *= 3.0
+        edges = np.cumsum(own) / own.sum()
+        words[k] = np.minimum(np.searchsorted(edges, rng.random(int(lengths[label == k].sum()))), d - 1)
+    order = np.argsort(label, kind="stable")
+    rows = np.repeat(order, lengths[order])
+    counts = sp.csr_matrix((np.ones(len(rows)), (rows, np.concatenate(words))), shape=(total, d))
+    seen = np.bincount(counts.indices, minlength=d)
+    counts.data = 1.0 + np.log(counts.data)
+    values = counts @ sp.diags(np.log((1.0 + total) / (1.0 + seen)) + 1.0)
+    X = sp.csr_matrix(
+        sp.diags(1.0 / np.sqrt(np.asarray(values.multiply(values).sum(axis=1)).ravel())) @ values
+    )
+    y = np.where(rng.random(total) < 0.1, rng.integers(classes, size=total), label)
     return Data(X[:n], y[:n], X[n:], y[n:])
 
 
@@ -173,7 +204,7 @@ def available(name: str) -> bool:
     try:
         _path(name)
     except MissingData:
-        return name in ("digits", "breast_cancer", *REGRESSION) or name.startswith("synthetic")
+        return name in ("digits", "breast_cancer", "text", *REGRESSION) or name.startswith("synthetic")
     return True
 
 

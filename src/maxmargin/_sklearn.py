@@ -6,9 +6,11 @@ of them, with the oldest supported scikit-learn as well as the newest.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from sklearn.base import BaseEstimator
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
@@ -33,6 +35,7 @@ __all__ = [
     "CallbackSupportMixin",
     "Hidden",
     "Interval",
+    "ParametersCheckedOnce",
     "StrOptions",
     "begin_callbacks",
     "best_index",
@@ -81,6 +84,46 @@ def __getattr__(name: str) -> Any:
 def validate_parameters(estimator: Any) -> None:
     """Check the parameters of an estimator, as its `fit` does first."""
     estimator._validate_params()
+
+
+class ParametersCheckedOnce(BaseEstimator):
+    """An estimator whose parameters are checked once per set of values.
+
+    The outcome depends on the values alone, and checking takes as long as a small training.
+    """
+
+    def _validate_params(self) -> None:
+        values, valid = _simple_parameters(self), self._parameter_constraints
+        if values is not None and _checked.get(values) is valid:
+            return
+        super()._validate_params()
+        if values is not None:
+            if len(_checked) >= _MOST_CHECKED:
+                _checked.clear()
+            _checked[values] = valid
+
+
+# The constraints that values of parameters, with their types, have met.
+_checked: dict[tuple[Any, ...], Any] = {}
+_MOST_CHECKED = 1000
+
+
+def _simple_parameters(estimator: Any) -> tuple[Any, ...] | None:
+    """The class of an estimator, and the types and values of its parameters, if none of them can change."""
+    kind = type(estimator)
+    if kind.get_params is not BaseEstimator.get_params:
+        return None
+    values = [getattr(estimator, name) for name in _parameter_names(kind)]  # type: ignore[arg-type]
+    types = tuple(map(type, values))
+    return (kind, types, *values) if _SIMPLE.issuperset(types) else None
+
+
+_SIMPLE = frozenset({bool, int, float, str, type(None)})
+
+
+@lru_cache(maxsize=100)
+def _parameter_names(kind: Any) -> list[str]:
+    return list(kind._get_param_names())
 
 
 def validate_step_names(pipeline: Any) -> None:

@@ -63,6 +63,31 @@ class RowData(Protocol):
         """Factor of products in the exponent."""
 
 
+class LinearData(Protocol):
+    """The samples X of a linear kernel K = X X' (`maxmargin.kernels.features.Features`)."""
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+
+    @property
+    def width(self) -> float:
+        """Non-zeros of a sample, on average."""
+
+    @property
+    def lines(self) -> Any:
+        """The samples for compiled loops (`maxmargin.kernels.panels.Lines`)."""
+
+    def weights(self, rows: Index, coef: Floats) -> Floats:
+        """Return ``X[rows].T @ coef``."""
+
+    def values(self, w: Floats, rows: Index) -> Floats:
+        """Return ``X[rows] @ w``."""
+
+    def normal(self, rows: Index) -> Floats:
+        """Return ``X[rows].T @ X[rows]``, of which the lower triangle is filled."""
+
+
 class Rows(Tally, Protocol):
     """Rows of a kernel matrix K: everything that a solver may ask of them.
 
@@ -118,6 +143,10 @@ class Rows(Tally, Protocol):
         """Whether compiled code can use `table`, once complete, as the matrix: in C order and writeable."""
 
     @property
+    def given(self) -> bool:
+        """Whether the values were given, and `ensure` has at most to copy them."""
+
+    @property
     def table(self) -> NDArray[Any]:
         """Cached rows: K[i, j] is ``table[slot[i], columns[j]]`` where row i is cached."""
 
@@ -166,9 +195,21 @@ class Rows(Tally, Protocol):
 
     @property
     def exact_data(self) -> tuple[Any, ...] | None:
-        """Data for compiled loops that compute float64 values of these n samples; None where they cannot.
+        """Data for compiled loops that compute float64 values of these n samples.
 
-        A named tuple, see `maxmargin.gram.on_demand.ExactSamples`.
+        Without samples where they cannot, None where their numbers are others. A named tuple, see
+        `maxmargin.gram.on_demand.ExactSamples`.
+        """
+
+    @property
+    def features(self) -> LinearData | None:
+        """The samples of these rows if the kernel is linear, else None."""
+
+    @property
+    def by_frequency(self) -> Any:
+        """Data for compiled loops that compute rows of wide sparse samples; None for others.
+
+        A named tuple, see `maxmargin.gram.on_demand.ByFrequency`.
         """
 
     @property
@@ -186,6 +227,12 @@ class Rows(Tally, Protocol):
 
     def exact(self, rows: Index, columns: Index, coef: NDArray[Any]) -> Floats:
         """Return ``K[rows, columns] @ coef`` in float64 throughout."""
+
+    def sum_cost(self, rows: int, columns: int) -> float:
+        """Kernel values that `exact` and `accurate` are worth, for so many rows and columns.
+
+        Their product in general, their sum where the kernel is linear and sums go through weights.
+        """
 
     def accurate(self, rows: Index, columns: Index, coef: NDArray[Any], factor: NDArray[Any]) -> Floats:
         """Return ``K[rows, columns] @ (coef * factor)`` with twice the digits of float64."""

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from maxmargin._compiled.intrinsics import INDEX_BITS, fmax, fmin, index_in, with_index
 from maxmargin._compiled.sums import add_rows
-from maxmargin.kernels._loops import csr_dots, csr_l1, dense_l1, rbf_rows, rbf_rows_csr, scatter_panel
+from maxmargin.kernels._loops import csr_dots, csr_l1, dense_l1, rbf_rows, scatter_panel
+from maxmargin.kernels.inverted import InvertedIndex
 from maxmargin.kernels.panels import Lines
 
 
@@ -87,9 +88,8 @@ def test_rbf_rows_subtract_both_norms_and_write_to_slots_and_offset(dtype, spars
     slots = np.array([7, 0, 3, 9, 4])
     out = np.full((10, 50), np.nan, dtype)
     if sparse:
-        P, R = Lines.of(sp.csr_array(A)), Lines.of(sp.csr_array(X))
-        panel = np.empty((9, 16), dtype)
-        rbf_rows_csr(P, a, R, b, panel, 10, 47, out, slots, 4)
+        index = InvertedIndex(Lines.of(sp.csr_array(X)), 9, b, 1.0)
+        index.fill(Lines.of(sp.csr_array(A)), a, 10, 47, out, slots, 4)
     else:
         rbf_rows(A, X, a, b, 10, 47, out, slots, 4)
     exact = np.exp2(np.minimum(0, A.astype(np.float64) @ X.T[:, 10:47] - a[:, None] - b[10:47]))

@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 import qp
 from maxmargin import dual
 from maxmargin.gram.gram import Gram
+from maxmargin.solvers import Batch, Stop
 
 SEEDS = range(6)
 SIGNS = [1, -1, 1, -1, 1]
@@ -736,3 +737,26 @@ def test_a_squared_norm_that_overflows_leaves_no_violation_within_a_tolerance():
     u = np.array([0.0, 1.0, 1.0])
     assert problem.tolerance_scale(u, np.full(3, 1.7e308)) == np.inf
     assert 0 < problem.tolerance_scale(u, np.full(3, 1.7e300)) < np.inf
+
+
+@pytest.mark.parametrize("constructor", [dual.epsilon_svr, dual.nu_svr])
+def test_a_sum_that_is_off_by_rounding_does_not_make_the_gap_smaller(constructor):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), 1e4 + 1e-3 * rng.normal(size=40)
+    problem = constructor(y, 0.3, 100.0)
+    gram = Gram(X, "linear", dtype="float64")
+    u = Batch().solve(problem, gram, stop=Stop(1e-2)).u
+    gap = problem.gap(u, problem.gradient(u, gram))
+    free = int(np.argmax(np.minimum(u - problem.lo, problem.hi - u)))
+    for change in (1e-9, -1e-9):  # one of these has a value below the optimal one
+        off = u.copy()
+        off[free] += change
+        assert problem.gap(off, problem.gradient(off, gram)) >= 0.999 * gap > 0
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-20, 1e20])
+def test_a_sum_is_repaired_to_rounding_whatever_the_size_of_the_variables(unit):
+    problem = dual.squared_c_svc(np.array([1.0, -1.0, 1.0, -1.0]), 1.0)
+    u = problem.repair(unit * np.array([1.0, -1.0 - 1e-7, 0.5, -0.5]))
+    assert abs(u.sum()) <= 1e-15 * np.abs(u).sum()
+    assert problem.feasible(u)

@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from long_double import LONG, long_kernel
-from maxmargin import SVC, NuSVC
+from maxmargin import SVC, L2OneClassSVM, NuSVC
 
 
 def true_gap(model, X, y, C, kernel, gamma, **more):
@@ -238,3 +238,23 @@ def test_the_gap_of_nu_svc_allows_for_the_rounding_of_its_coefficients(seed):
             least, left = least + share * value, left - share
     gap = float(coef @ score / total - least)
     assert gap <= model.dual_gap_[0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_gap_of_l2_one_class_svm_allows_for_the_rounding_of_its_coefficients(seed):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(11, 20)), 2)
+    X[rng.random(X.shape) < 0.1] = 1e8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = L2OneClassSVM(C=512.0, kernel="poly", gamma=0.25, coef0=1.0).fit(X)
+    # Kernel values reach 1e50: everything in fractions.
+    coef = np.zeros(len(X), object) + Fraction(0)
+    coef[model.support_] = [Fraction(float(c)) for c in model.dual_coef_[0]]
+    rows = np.array([[Fraction(float(x)) for x in row] for row in X], dtype=object)
+    score = (rows @ rows.T / 4 + 1) ** 3 @ coef
+    slack = np.maximum(Fraction(0), 1 - score)
+    square, C = coef @ score, Fraction(512)
+    primal = square / 2 + C * (slack @ slack) / 2
+    dual_value = coef.sum() - square / 2 - (coef @ coef) / (2 * C)
+    assert primal - dual_value <= model.dual_gap_ * (1 + 1e-9)

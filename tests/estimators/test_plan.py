@@ -16,9 +16,17 @@ def c_svc(n, C=1.0):
     return dual.c_svc(np.repeat([-1, 1], n // 2), C=C)
 
 
-@pytest.mark.parametrize(("n", "dtype"), [(512, "float64"), (514, "float32")])
+@pytest.mark.parametrize(("n", "dtype"), [(256, "float64"), (258, "float32")])
 def test_rows_of_small_problems_are_float64(n, dtype):
     assert of(SVC(), c_svc(n), n).dtype == dtype
+
+
+@pytest.mark.parametrize(("n", "dtype"), [(512, "float64"), (514, "float32")])
+def test_rows_of_other_small_problems_are_float64_longer(n, dtype):
+    assert of(SVC(solver="smo"), c_svc(n), n).dtype == dtype
+    assert of(SVC(), dual.squared_c_svc(np.repeat([-1, 1], n // 2), 0.5), n).dtype == dtype
+    several = Subproblems(np.array([0, n]), np.array([n, n]), lambda k: Subproblems.one(c_svc(n), n)[0])
+    assert Plan.of(SVC(), several).dtype == dtype
 
 
 @pytest.mark.parametrize(("options", "C"), [({"tol": 1e-5}, 1.0), ({}, 1e6)])
@@ -28,10 +36,10 @@ def test_rows_of_larger_problems_are_float64_where_float32_is_too_rough(options,
 
 
 def test_the_rows_of_paired_variables_count_once():
-    y = np.zeros(500)
+    y = np.zeros(250)
     problem = dual.epsilon_svr(y, 0.1, 1.0)
-    assert problem.m == 1000
-    assert of(SVR(), problem, 500).dtype == np.float64
+    assert problem.m == 500
+    assert of(SVR(), problem, 250).dtype == np.float64
 
 
 def test_float64_rows_can_be_asked_for():

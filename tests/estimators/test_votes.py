@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from maxmargin.estimators._votes import pair_values, reordered, winners
+from maxmargin.estimators._votes import pair_values, reordered, winners, winners_of_pairs
 
 CLASSES = pytest.mark.parametrize("k", [2, 3, 4, 7, 26])
 
@@ -77,3 +77,12 @@ def test_reordered_values_are_those_of_the_pairs_in_the_other_order(k):
     assert got.flags.c_contiguous
     for p, (a, b) in enumerate(pairs):
         np.testing.assert_array_equal(got[:, p], value[order[a], order[b]])
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_winners_of_pairs_are_those_of_the_values_sample_by_sample(k):
+    rng = np.random.default_rng(k)
+    values = rng.integers(-1, 2, (k * (k - 1) // 2, 4, 50)).astype(float)  # with many ties, and zeros
+    values[0, 0, :5] = np.nan
+    expected = [winners(np.ascontiguousarray(values[:, c].T), k) for c in range(4)]
+    np.testing.assert_array_equal(winners_of_pairs(values, k), expected)

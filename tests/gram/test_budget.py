@@ -11,7 +11,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from maxmargin import _costs
 from maxmargin.gram.gram import Gram
+from maxmargin.kernels.inverted import InvertedIndex
 from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.panels import Panels
 
 N, GAMMA = 150, 0.4
 TOL = {"float32": 1e-4, "float64": 1e-10}
@@ -316,11 +318,12 @@ def test_long_rows_with_padding_stay_within_the_budget_and_right():
         np.testing.assert_allclose(gram.rows(idx), K[idx], atol=TOL[dtype])
 
 
-def test_panels_count_their_padding_before_they_are_laid_out():
-    kernel = Kernel("rbf", gamma=1e-6)
-    wide = sp.random(7, 2**19, 0.2, format="csr", random_state=0)
-    assert kernel.lay_out(kernel.prepare(wide, "float32")).panels is None
-    assert kernel.lay_out(kernel.prepare(wide[:, :5000], "float32")).panels is not None
+def test_panels_count_their_padding_before_they_are_laid_out(monkeypatch):
+    kernel, X = Kernel("rbf", gamma=1e-6), sp.random(7, 1000, 0.2, format="csr", random_state=0)
+    points = kernel.prepare(X, "float32")
+    for most, kind in ((128 * 1000 * 4, Panels), (128 * 1000 * 4 - 1, InvertedIndex)):
+        monkeypatch.setattr(_costs, "PANELS_BYTES", most)
+        assert isinstance(kernel.lay_out(points).panels, kind)
 
 
 @pytest.mark.parametrize("n", [1023, 1024, 1025, 1030, 2040])

@@ -590,6 +590,47 @@ def test_a_given_matrix_with_index_is_cut():
     assert_near(got, K[index[1], index[2:4]].sum())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_of_a_given_matrix_with_index_are_copied_when_they_are_asked_for(dtype):
+    index = INDEXES["scattered"]
+    gram = Gram(np.asarray(K, dtype=dtype), "precomputed", index=index, dtype=dtype)
+    assert gram.given and gram.dtype == dtype and not gram.held(np.arange(gram.n)).any()
+    gram.ensure([2, 5])
+    np.testing.assert_array_equal(gram.held(np.arange(gram.n)), np.isin(np.arange(gram.n), [2, 5]))
+    assert gram.n_evals == 0
+    np.testing.assert_array_equal(gram.table[gram.slot[5], : gram.n], np.asarray(K[index[5], index], dtype))
+
+
+def test_a_given_matrix_with_index_keeps_to_the_budget():
+    index = INDEXES["scattered"]
+    gram = Gram(K, "precomputed", index=index, cache_bytes=3 * 8 * len(index))
+    assert gram.capacity == 3 and not gram.given
+    assert_near(gram.rows(np.arange(5)), K[np.ix_(index[:5], index)])
+
+
+def test_a_float32_matrix_has_float32_rows_unless_more_digits_are_asked_for():
+    given_ = K.astype(np.float32)
+    gram = Gram(given_, "precomputed", dtype="float32")
+    assert gram.dtype == np.float32 and np.shares_memory(gram.table, given_)
+    double = gram.double()
+    assert double.dtype == np.float64
+    np.testing.assert_array_equal(double.rows([3, 1]), given_[[3, 1]].astype(np.float64))
+
+
+@pytest.mark.parametrize("index", [None, INDEXES["scattered"]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_given_values_are_within_their_bound(dtype, index):
+    given_ = K.astype(dtype)
+    gram = Gram(given_, "precomputed", dtype=dtype, index=index)
+    at = np.arange(N) if index is None else index
+    coef, all_ = np.random.default_rng(5).normal(size=gram.n), np.arange(gram.n)
+    true = given_.astype(np.longdouble)[np.ix_(at, at)] @ coef
+    for _ in range(2):  # from the matrix, and from rows that are cached
+        exact = gram.exact(all_, all_, coef)
+        assert (np.abs(exact - true) <= gram.bound(all_, all_, coef, double=True)).all()
+        gram.ensure(all_)
+
+
 def test_an_asymmetric_given_matrix_is_read_by_rows():
     given_ = np.arange(16.0).reshape(4, 4)
     np.testing.assert_array_equal(Gram(given_, "precomputed").rows([1, 2]), given_[[1, 2]])

@@ -69,3 +69,13 @@ def test_a_view_has_no_part_and_a_precomputed_matrix_needs_none():
 def test_accurate_sums_are_wrong_by_the_exponential_or_by_little(kernel, expected):
     gram = Gram(np.arange(12.0).reshape(6, 2), kernel, gamma=0.5, dtype="float64")
     np.testing.assert_array_equal(gram.accurate_bound(np.ones(2), 3.0), [expected] * 2)
+
+
+@pytest.mark.parametrize("kernel", ["linear", lambda A, B: A @ B.T], ids=["linear", "callable"])
+def test_accurate_sums_have_the_digits_of_the_data_whatever_the_precision_of_the_rows(kernel):
+    rng = np.random.default_rng(0)
+    X, coef = rng.normal(size=(40, 3)), rng.normal(size=40)
+    gram = Gram(X, kernel, dtype="float32")
+    everything = np.arange(40)
+    found = gram.accurate(everything, everything, coef, np.ones(40))
+    np.testing.assert_allclose(found, X @ (X.T @ coef), rtol=0, atol=1e-13)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from maxmargin import _costs
 from maxmargin._compiled.threads import Threads
 from maxmargin.kernels.expansion import expand, linear
+from maxmargin.kernels.given import Given
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
 
@@ -131,7 +132,7 @@ def test_offset_data_are_centred_as_the_support_vectors_were():
 def test_a_given_matrix_is_used_as_it_is():
     rng = np.random.default_rng(0)
     K, coef = rng.normal(size=(300, 40)), rng.normal(size=(2, 40))
-    vectors = Points(np.empty((0, 0)), 40)
+    vectors = Points(Given(np.empty((0, 40)), np.arange(40)), 40)
     got = expand(Kernel("precomputed"), K, vectors, coef, np.array([0, 15, 40]), threads=Threads(1))
     np.testing.assert_allclose(got[0], K[:, :15] @ coef[:, :15].T)
     np.testing.assert_allclose(got[1], K[:, 15:] @ coef[:, 15:].T)

@@ -10,6 +10,7 @@ from sklearn.metrics import pairwise
 
 from maxmargin import _costs
 from maxmargin.kernels.gamma import resolve_gamma
+from maxmargin.kernels.given import Given
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
 
@@ -329,7 +330,8 @@ def case(name, storage="dense"):
     X, Z = dense_pair() if storage == "dense" else sparse_pair()
     if name == "precomputed":
         K = reference("linear", X, Z)
-        return Kernel(name), Points(K, len(K)), Points(np.empty((0, 0)), K.shape[1]), K
+        B = Points(Given(np.empty((0, K.shape[1])), np.arange(K.shape[1])), K.shape[1])
+        return Kernel(name), Kernel(name).prepare(K, like=B), B, K
     if name == "callable":
         kernel = Kernel(lambda a, b: pairwise.rbf_kernel(a, b, gamma=GAMMA))
         return kernel, kernel.prepare(X), kernel.prepare(Z), reference("rbf", X, Z)
@@ -395,13 +397,14 @@ def test_fill_does_not_change_the_points():
 
 def test_a_given_float64_matrix_is_not_copied():
     K = np.eye(4)
-    assert Kernel("precomputed").prepare(K).X is K
+    assert Kernel("precomputed").prepare(K).X.K is K
 
 
 def test_a_given_matrix_with_index_is_cut_in_rows_and_columns():
     K = np.arange(16.0).reshape(4, 4)
     points = Kernel("precomputed").prepare(K, index=np.array([2, 0]))
-    np.testing.assert_array_equal(points.X, K[np.ix_([2, 0], [2, 0])])
+    got = points.X.block(np.arange(2), np.arange(2))
+    np.testing.assert_array_equal(got, K[np.ix_([2, 0], [2, 0])])
 
 
 # -- gamma -------------------------------------------------------------------------------------

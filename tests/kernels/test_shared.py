@@ -84,3 +84,13 @@ def test_distances_are_accurate_beside_distant_rows(layout):
     for gamma in (1e-3, 1.0):
         K = SharedKernels(layout(X), "float64").matrix(Kernel("rbf", gamma=gamma))
         np.testing.assert_allclose(K, np.exp(-gamma * D).astype(float), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_distances_of_several_tiles_are_symmetric_and_complete(dtype, monkeypatch):
+    monkeypatch.setattr("maxmargin.kernels.shared.costs.DISTANCE_TILE", 16)
+    X = data(61)
+    K = SharedKernels(X, dtype).matrix(Kernel("rbf", gamma=0.1))
+    np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_allclose(K, Kernel("rbf", gamma=0.1).block(X, X), atol=1e-6, rtol=0)
+    assert (np.diagonal(K) == 1).all()

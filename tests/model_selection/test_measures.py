@@ -4,6 +4,7 @@ from sklearn.metrics import accuracy_score, get_scorer
 
 from maxmargin import SVC, SVR
 from maxmargin.model_selection.measures import (
+    class_shares,
     is_accuracy,
     regression_measure,
     regression_scores,
@@ -28,6 +29,14 @@ def test_shares_of_two_classes_are_scikit_learns_accuracies():
     values[0, :3] = 0.0  # counts for the second class
     expected = [accuracy_score(labels, classes[(row >= 0).astype(int)]) for row in values]
     np.testing.assert_array_equal(two_class_shares(values, labels, classes), expected)
+
+
+def test_shares_of_several_classes_are_scikit_learns_accuracies():
+    rng = np.random.default_rng(0)
+    classes = np.array(["a", "b", "c"])
+    winners, labels = rng.integers(0, 3, (4, 20)), classes[rng.integers(0, 3, 20)]
+    expected = [accuracy_score(labels, classes[row]) for row in winners]
+    np.testing.assert_array_equal(class_shares(winners, labels, classes), expected)
 
 
 def test_quick_scores_of_a_regression_are_scikit_learns():

@@ -86,6 +86,24 @@ def test_nodes_with_different_preprocessing_do_not_share_a_job():
     assert all(c.parents[0] == -1 for c in jobs)
 
 
+def test_the_largest_gamma_comes_first():
+    jobs = jobs_of(SVC(), GRID, parents_of(SVC(), GRID, "auto"), 3)
+    assert [GRID[job.nodes[0]]["gamma"] for job in jobs] == [2.0, 0.5]
+    named = [{"C": 1.0, "gamma": gamma} for gamma in ("scale", 0.5, "auto", 2.0)]
+    assert [job.nodes[0] for job in jobs_of(SVC(), named, [-1] * 4, 3)] == [3, 1, 0, 2]
+
+
+def test_jobs_with_the_same_preprocessing_follow_each_other():
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    values = {"svc__gamma": [0.5, 2.0, 1.0], "standardscaler__with_mean": [True, False]}
+    grid = list(ParameterGrid(values))
+    jobs = jobs_of(pipeline, grid, [-1] * 6, 1)
+    found = [
+        (grid[job.nodes[0]]["standardscaler__with_mean"], grid[job.nodes[0]]["svc__gamma"]) for job in jobs
+    ]
+    assert found == [(mean, gamma) for mean in (True, False) for gamma in (2.0, 1.0, 0.5)]
+
+
 class Named(SVC):
     """A subclass with a parameter of its own."""
 

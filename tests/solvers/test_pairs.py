@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from maxmargin._compiled.limits import current
+from maxmargin.kernels.panels import Lines
 from maxmargin.solvers.batch.block import BlockRows
 from maxmargin.solvers.pairs import LONGEST, Places, move_pair, pair_steps
 
@@ -42,6 +43,7 @@ def reference(Q, u, lo, hi, g, group, kink, tol, most):
 def block_rows(Q):
     none, numbers = np.zeros(0, np.int32), np.zeros(0)
     data = (none, none, numbers, False, np.zeros(0, np.intp), numbers, numbers, numbers, 0)
+    data += (np.zeros((0, 0)), Lines(none, none, numbers, False), none, np.zeros(0, np.uint16), numbers)
     return BlockRows(Q.reshape(-1), Q.shape[1], np.diag(Q).copy(), np.ones(len(Q), np.bool_), *data)
 
 

@@ -113,7 +113,8 @@ def test_a_sample_allows_for_the_error_of_the_values_that_it_is_compared_with(re
     problem = dual.c_svc(y, C=1.0)
     u = problem.repair(np.where(rng.random(n) < 0.6, rng.random(n) * y, 0.0))
     assert n * np.count_nonzero(u) > costs.RECOMPUTE_ALWAYS
-    gram = Gram(X, kernel="linear", dtype="float64")
+    # The linear kernel, without its weights.
+    gram = Gram(X, kernel="poly", degree=1, gamma=1.0, dtype="float64")
     everything = np.arange(n)
     g = problem.exact_gradient(u, everything, gram)
     marked = rng.random(n) < 0.5 if refreshed else None
@@ -125,3 +126,19 @@ def test_a_sample_allows_for_the_error_of_the_values_that_it_is_compared_with(re
     assert (error <= found.noise).all()
     # Not as if it was unknown, either: within a factor of what float64 values may be wrong by.
     assert found.noise.max() <= 10.0 * problem.rounding(u, everything, gram, double=True).max()
+
+
+def test_the_gradient_of_a_linear_kernel_is_always_recomputed():
+    rng = np.random.default_rng(0)
+    n = 900
+    X = rng.normal(size=(n, 3)) + 1e3 * rng.integers(0, 2, size=(n, 3))
+    y = np.where(rng.random(n) > 0.5, 1.0, -1.0)
+    problem = dual.c_svc(y, C=1.0)
+    u = problem.repair(np.where(rng.random(n) < 0.6, rng.random(n) * y, 0.0))
+    gram = Gram(X, kernel="linear", dtype="float32")
+    g = problem.exact_gradient(u, np.arange(n), gram)
+    found = measured(problem, u, g + rng.normal(size=n), gram, np.inf, 0.0)
+    assert found.exact is not None
+    Z = X.astype(np.longdouble)
+    error = np.abs(found.exact - (Z @ (Z.T @ u.astype(np.longdouble)) - problem.p)).astype(np.float64)
+    assert (error <= found.noise).all()

@@ -49,8 +49,8 @@ class Dense:
 
     cost, capacity, cache_bytes = 10.0, 10**6, 10**9
     holds_all = in_place = releases_gil = True
-    panelled = by_distance = False
-    on_demand = exact_data = None
+    panelled = by_distance = given = False
+    by_frequency = on_demand = exact_data = features = None
 
     def __init__(self, K):
         self.table = np.array(K)
@@ -94,6 +94,9 @@ class Dense:
 
     def exact(self, rows, columns, coef):
         return self.table[np.ix_(rows, columns)] @ coef
+
+    def sum_cost(self, rows, columns):
+        return rows * columns
 
     def accurate(self, rows, columns, coef, factor):
         return self.exact(rows, columns, coef * factor)

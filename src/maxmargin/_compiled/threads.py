@@ -51,6 +51,15 @@ def _cores() -> int:
     return int(joblib.cpu_count())  # reads the container's limits, which takes a quarter of a millisecond
 
 
+def _set_threads(numbers: list[tuple[Any, int]]) -> None:
+    """Set the numbers of threads of libraries."""
+    if numbers:
+        _take_control()
+        for library, n in numbers:
+            library.set_num_threads(n)
+        _take_control()
+
+
 class _SingleThreadedBlas:
     """Limits BLAS to one thread while at least one computation runs; re-entrant, shared."""
 
@@ -68,15 +77,14 @@ class _SingleThreadedBlas:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._depth = 0
-        self._limiter: Any = None
+        # Libraries that were limited, with the number of threads that they had.
+        self._limited: list[tuple[Any, int]] = []
         self._controller: ThreadpoolController | None = None
 
     def _reset_in_child(self) -> None:
-        limiter = self._limiter
+        limited = self._limited
         self._reset()
-        if limiter is not None:
-            _take_control()
-            limiter.restore_original_limits()
+        _set_threads(limited)
 
     def __enter__(self) -> None:
         with self._lock:
@@ -85,10 +93,10 @@ class _SingleThreadedBlas:
                     # Scanning the loaded libraries takes milliseconds: once per process.
                     import scipy.linalg  # noqa: F401  (its BLAS must be loaded to be found)
 
-                    self._controller = ThreadpoolController()
-                _take_control()
-                self._limiter = self._controller.limit(limits=1, user_api="blas")
-                _take_control()
+                    self._controller = ThreadpoolController().select(user_api="blas")
+                threads = [(library, library.num_threads) for library in self._controller.lib_controllers]
+                self._limited = [(library, n) for library, n in threads if n != 1]
+                _set_threads([(library, 1) for library, _ in self._limited])
             self._depth += 1
 
     def raised(self, limit: int) -> Any:
@@ -101,10 +109,8 @@ class _SingleThreadedBlas:
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                _take_control()
-                self._limiter.restore_original_limits()
-                _take_control()
-                self._limiter = None
+                _set_threads(self._limited)
+                self._limited = []
 
 
 _blas = _SingleThreadedBlas()

@@ -98,6 +98,8 @@ def _classification() -> Workloads:
         for form, data in _inputs(X).items():
             yield f"SVC, {n} rows, {form}", partial(_use, SVC(C=10.0), data, y)
             yield f"NuSVC, {n} rows, {form}", partial(_use, NuSVC(nu=0.3), data, y)
+        text = sp.random_array((n, 1100), density=0.02, format="csr", random_state=0)
+        yield f"SVC, {n} rows, wide and sparse", partial(_use, SVC(C=10.0), text, y)
         yield f"SVC, {n} rows, squared hinge", partial(_use, SVC(loss="squared_hinge"), X, y)
         yield f"SVC, {n} rows, tight", partial(_use, SVC(C=100.0, tol=1e-7), X, y)
     for n in (240, 1800):
@@ -140,19 +142,26 @@ def _kernels() -> Workloads:
                 model = SVC(kernel=kernel, gamma=0.1, max_iter=20_000)
                 yield f"SVC, {kernel}, {n} rows, {form}", partial(_use, model, data, y)
         yield f"SVC, callable, {n} rows", partial(_use, SVC(kernel=_inner), X[:2000], y[:2000])
-        yield f"SVC, precomputed, {n} rows", partial(_use_precomputed, X[:2000], y[:2000])
+        for dtype in ("float64", "float32"):
+            part = partial(_use_precomputed, X[:2200], y[:2200], dtype)
+            yield f"SVC, precomputed, {n} rows, {dtype}", part
         # Columns of very different sizes, whose kernel values are computed with more digits.
         uneven = X * np.where(np.arange(8) == 3, 1e9, 1.0)
         yield f"SVC, uneven columns, {n} rows", partial(_use, SVC(gamma=0.1, max_iter=200), uneven, y)
+    # Few of many columns, as in texts.
+    X, y = _labelled(1500, 8)
+    texts = sp.csr_array(sp.hstack([sp.csr_array(X), sp.random(1500, 4000, 0.002, rng=0)]))
+    yield "SVC, linear, texts", partial(_use, SVC(kernel="linear"), texts, y)
 
 
 def _inner(A: Any, B: Any) -> Any:
     return A @ B.T
 
 
-def _use_precomputed(X: Any, y: Any) -> None:
-    K = X @ X.T
-    SVC(kernel="precomputed").fit(K, y).predict(K)
+def _use_precomputed(X: Any, y: Any, dtype: str) -> None:
+    K = (X @ X.T).astype(dtype)
+    _use(SVC(kernel="precomputed"), K, y)
+    _use(SVC(kernel="precomputed"), K[:900, :900], np.arange(len(K))[:900] % 3)
 
 
 def _papers(n: int) -> Workloads:

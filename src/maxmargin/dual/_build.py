@@ -55,7 +55,8 @@ def problem(
         return np.zeros(m, np.intp) if values is None else np.array(values, dtype=np.intp)
 
     r = floats(ridge)
-    if (r < 0).any() or not np.isfinite(r).all():
+    none = isinstance(ridge, float) and ridge == 0.0
+    if not none and ((r < 0).any() or not np.isfinite(r).all()):
         raise ValueError("ridge must be finite and non-negative.")
     return Dual(
         name=name,

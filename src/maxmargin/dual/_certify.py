@@ -34,7 +34,7 @@ def gap_for(u, g, lo, hi, ridge, total, at, noise):
                     d = min(d, slope / ridge[i])
                 best = max(best, (slope - 0.5 * ridge[i] * d) * d)
         gap += best
-    return max(gap + at * _missing(u, total), 0.0)
+    return gap + max(at * _missing(u, total), 0.0)
 
 
 @compiled()

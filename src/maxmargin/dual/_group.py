@@ -32,7 +32,7 @@ def shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
     u = u.copy()
     for stage in range(4):
         missing = total - float(u.sum())
-        if abs(missing) <= 1e-15 * max(1.0, float(np.abs(u).sum())):
+        if abs(missing) <= 1e-15 * max(abs(total), float(np.abs(u).sum())):
             break
         room = hi - u if missing > 0 else u - lo
         if stage == 0:  # towards zero

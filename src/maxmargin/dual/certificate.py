@@ -82,6 +82,9 @@ class Certificate(Description):
         Without slacks w need not be feasible, and min f may have no finite bound. A hard margin is rescaled
         until all margins are 1. A hard tube is widened until it contains all residuals, with the best b: the
         bound is that of the problem with this tube, of which w is a feasible point.
+
+        A sum that is right to rounding only has a value below that of a feasible point nearby, if the
+        multiplier of the sum is large (targets far from 0, say); this does not make the bound smaller.
         """
         noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), self.m)
         if not (np.isfinite(g).all() and np.isfinite(noise).all()):
@@ -89,7 +92,7 @@ class Certificate(Description):
         c = self.ridge * u - g  # p - h
         if self.open_below:
             return self._open_gap(u, c, noise)
-        total = 0.0
+        total = missing = 0.0
         for member, s in zip(self.members, self.sums, strict=True):
             lo, hi, r, x = self.lo[member], self.hi[member], self.ridge[member], u[member]
             at = self._multiplier(c[member], lo, hi, r, s)
@@ -106,8 +109,9 @@ class Certificate(Description):
             # The gain of v over u by rising or falling: without terms that cancel, no digits are lost.
             t = -g[member] - at
             rising, falling = gain(t + error, hi - x, r), gain(error - t, x - lo, r)
-            total += float(np.maximum(rising, falling).sum()) + at * (s - fsum(x))
-        return max(total, 0.0)
+            total += float(np.maximum(rising, falling).sum())
+            missing += at * (s - fsum(x))
+        return total + max(missing, 0.0)
 
     def _multiplier(self, c: Floats, lo: Floats, hi: Floats, r: Floats, s: float) -> float | None:
         return quantile(c, lo, hi, s) if self.boxed else best_multiplier(c, lo, hi, r, s)
@@ -119,7 +123,7 @@ class Certificate(Description):
         np.minimum.at(at, self.group, c - 1.000001 * error)
         t = c - at[self.group]
         gains = np.maximum(t + error, 0.0) * (self.hi - u)
-        return max(float(gains.sum()) + float(at @ (self.sums - self._total(u))), 0.0)
+        return float(gains.sum()) + max(float(at @ (self.sums - self._total(u))), 0.0)
 
     def _hard_margin_gap(self, u: Floats, g: Floats, noise: Floats) -> float:
         """The gap without slacks: w is rescaled until every margin is at least 1."""

@@ -145,12 +145,16 @@ class Description:
             raise ValueError("Every lower bound must be at most its upper bound.")
         if len(self.row) != self.m:
             raise ValueError(f"rows must have one entry per variable: got {len(self.row)} for {self.m}.")
-        bounds = np.concatenate([self.lo, self.hi])
+        # Nearly always within the limits at both ends, and so are all others.
+        ends = self.m == 0 or (self.lo.min() >= -_LARGEST_BOUND and self.hi.max() <= _LARGEST_BOUND)
+        bounds = np.empty(0) if ends else np.concatenate([self.lo, self.hi])
         if (np.abs(bounds[np.isfinite(bounds)]) > _LARGEST_BOUND).any():
             raise ValueError(
                 f"C times the largest weight must be at most {_LARGEST_BOUND:g}: use a smaller C, smaller "
                 "weights or, for a hard margin, C=inf."
             )
+        if self.n_groups == 1 and self.lo.sum() <= self.sums[0] <= self.hi.sum():
+            return
         low, high = self._total(self.lo), self._total(self.hi)
         slack = 1e-9 * np.maximum(1.0, np.abs(self.sums))
         for g in np.flatnonzero(~((low - slack <= self.sums) & (self.sums <= high + slack))):

@@ -41,8 +41,8 @@ class FeasiblePoints(Description):
         if not np.isfinite(given).all():
             raise ValueError("A warm start must not contain NaN or infinity.")
         out: Floats = np.clip(given, self.lo, self.hi)
-        size = self._total(np.abs(out))
-        for k in np.flatnonzero(np.abs(self.sums - self._total(out)) > 1e-15 * np.maximum(1.0, size)):
+        size = np.maximum(np.abs(self.sums), self._total(np.abs(out)))
+        for k in np.flatnonzero(np.abs(self.sums - self._total(out)) > 1e-15 * size):
             member = self.members[k]
             out[member] = shift_sum(out[member], self.lo[member], self.hi[member], self.sums[k])
         return out
@@ -71,7 +71,7 @@ class FeasiblePoints(Description):
             out = np.where(u - self.lo <= near, self.lo, np.where(self.hi - u <= near, self.hi, u))
         moved = np.flatnonzero(out != given)
         if not len(moved):
-            return self._with_exact_pairs(given)  # the same object if nothing changes: callers rely on it
+            return self.with_exact_pairs(given)  # the same object if nothing changes: callers rely on it
         for k in np.unique(self.group[moved]):
             member = np.arange(self.m)[self.members[k]]
             room = np.minimum(out[member] - self.lo[member], self.hi[member] - out[member])
@@ -79,7 +79,7 @@ class FeasiblePoints(Description):
             change = fsum(given[member]) - fsum(out[member])
             if room[best] > 1e3 * abs(change):
                 out[member[best]] += change
-        return self._with_exact_pairs(out)
+        return self.with_exact_pairs(out)
 
     def _one_sided(self, u: Floats) -> Floats:
         """Replace u_i >= 0 >= u_{n+i} by their sum, in regressions without a constraint on both sums."""
@@ -89,7 +89,21 @@ class FeasiblePoints(Description):
         total = u[:n] + u[n:]
         return np.concatenate([np.maximum(total, 0.0), np.minimum(total, 0.0)])
 
-    def _with_exact_pairs(self, u: Floats) -> Floats:
+    def net_change(self, old: Floats, new: Floats) -> Floats:
+        """`new` less `old` for products with the kernel, which has one row for both variables of a pair.
+
+        Their part is the change of the sum, as float64 stores it, and not what they only exchange: with huge
+        kernel values the rounding of large changes that cancel would matter.
+        """
+        change = new - old
+        if self.paired:
+            n = self.m // 2
+            for i in np.flatnonzero((change[:n] != 0) | (change[n:] != 0) | (new[:n] * new[n:] != 0)):
+                change[i] = fsum((new[i] + new[n + i], -old[i], -old[n + i]))
+                change[n + i] = 0.0
+        return change
+
+    def with_exact_pairs(self, u: Floats) -> Floats:
         """Take the rounding error of u_i + u_{n+i} off the smaller one, where both are not 0."""
         n = self.m // 2
         if not self.paired or not (u[:n] * u[n:]).any():

@@ -41,14 +41,16 @@ def report(
     `not_begun` further problems have no solution, as the time was up; `limit` is what ended them. The advice
     of the warning is the estimator's attribute `_advice`.
     """
+    estimator.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
+    estimator.n_kernel_calls_ = sum(s.n_kernel_calls for s in solutions)
+    estimator.status_, estimator.fit_status_ = str(Status.SOLVED), 0
+    if not not_begun and all(s.status is Status.SOLVED for s in solutions):
+        return
     statuses = Counter(s.status for s in solutions)
     if not_begun and limit is not None:
         statuses[ended(limit)] += not_begun
     worst = next((s for s in _WORST_FIRST if s in statuses), Status.SOLVED)
-    estimator.status_ = str(worst)
-    estimator.fit_status_ = int(worst is not Status.SOLVED)
-    estimator.n_kernel_evals_ = sum(s.n_kernel_evals for s in solutions)
-    estimator.n_kernel_calls_ = sum(s.n_kernel_calls for s in solutions)
+    estimator.status_, estimator.fit_status_ = str(worst), int(worst is not Status.SOLVED)
     if worst is not Status.SOLVED:
         total = statuses.total()
         which = f"{total - statuses[Status.SOLVED]} of {total} class pairs" if total > 1 else "The solver"

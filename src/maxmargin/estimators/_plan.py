@@ -48,9 +48,12 @@ class Plan:
         # Checking float32 values would cost more than computing float64 ones.
         largest = max(len(s.samples) // (2 if s.problem.paired else 1) for s in problems.typical)
         rough = tol < costs.ROUGH or max(map(_float32_rounding, typical)) > 10 * tol
-        small = largest <= (costs.DOUBLE_IF_ROUGH_UP_TO if rough else costs.DOUBLE_UP_TO)
+        solver = _solver(estimator.solver, typical[0])
+        at_once = len(problems) == 1 and typical[0].boxed and solver.name == "batch"
+        few = costs.DOUBLE_UP_TO if at_once else costs.DOUBLE_ELSE_UP_TO
+        small = largest <= (costs.DOUBLE_IF_ROUGH_UP_TO if rough else few)
         return cls(
-            solver=_solver(estimator.solver, typical[0]),
+            solver=solver,
             stop=Stop(
                 tol=tol * typical[0].tolerance_share,
                 max_iter=None if estimator.max_iter == -1 else estimator.max_iter,
@@ -64,15 +67,28 @@ class Plan:
         """The kernel rows ``X[order]``."""
         from maxmargin.gram.gram import Gram  # compiled loops: not at import
 
-        return Gram(
-            X,
-            kernel,
-            cache_bytes=self.cache_bytes,
-            dtype=self.dtype,
-            index=None if np.array_equal(order, np.arange(num_samples(X))) else order,
-            segments=problems.bounds if len(problems) > 1 else None,
-            n_jobs=self.n_jobs,
-        )
+        index = None if np.array_equal(order, np.arange(num_samples(X))) else order
+        segments = problems.bounds if len(problems) > 1 else None
+
+        def gram(index: Index | None) -> Gram:
+            given = kernel.name == "precomputed"  # the values of a row are next to each other
+            return Gram(
+                X,
+                kernel,
+                cache_bytes=self.cache_bytes,
+                dtype=self.dtype,
+                index=index,
+                segments=None if given else segments,
+                n_jobs=self.n_jobs,
+            )
+
+        if index is not None and kernel.name == "precomputed":
+            # Rows that many problems read, or one compiled call, are copied in their order if there is room.
+            whole = gram(None)
+            copied = segments is not None or len(order) <= costs.COPIED_UP_TO
+            if whole.given and (not copied or X.shape[0] * len(order) * X.itemsize > self.cache_bytes):
+                return whole.view(index)
+        return gram(index)
 
 
 def _solver(name: Any, problem: Dual) -> Solver[Any]:

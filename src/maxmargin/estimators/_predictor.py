@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._compiled.threads import Threads
+from maxmargin._sklearn import ParametersCheckedOnce
 from maxmargin._types import Floats
 from maxmargin.estimators._validation import check_samples
 from maxmargin.estimators._warm_start import WarmStart
@@ -19,7 +19,7 @@ from maxmargin.estimators.model import KernelModel
 from maxmargin.kernels.expansion import linear
 
 
-class KernelPredictor(BaseEstimator):
+class KernelPredictor(ParametersCheckedOnce):
     """Fitted attributes, and values of new samples, from a model that a subclass trains."""
 
     _model: KernelModel

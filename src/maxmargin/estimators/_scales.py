@@ -35,8 +35,11 @@ def disparity(X: Any) -> tuple[int, int, float] | None:
         return None
     with np.errstate(all="ignore"):
         rows = np.asarray(X[:: 1 + len(X) // _SAMPLE], dtype=np.float64)
-        rest = rows - rows.mean(axis=0)
-        spread = np.sqrt(np.einsum("ij,ij->j", rest, rest) / len(rows))
+        rest = rows - np.add.reduce(rows) / len(rows)
+        square = np.einsum("ij,ij->j", rest, rest) / len(rows)
+        if square.max() <= _FAR_APART**2 * square.min() < np.inf:
+            return None  # nearly always, and leaving out constants would not raise the ratio
+        spread = np.sqrt(square)
         tiny = spread <= 1e-6 * np.abs(rows[0])  # rounding of a constant, in float32 at worst
     spread[tiny | ~np.isfinite(spread)] = 0.0
     large = int(np.argmax(spread))

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from maxmargin import solvers
 from maxmargin._compiled.threads import effective_n_jobs
 from maxmargin._sklearn import check_sample_weight, num_samples
+from maxmargin.estimators._plain import plain_samples, plain_targets, without_names
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators.model import KernelModel
 
@@ -37,6 +38,11 @@ _WEIGHT_CHECKS: dict[str, Any] = (
 _LARGEST_WEIGHT = 1e150
 
 
+def _checks(kernel: Any) -> dict[str, Any]:
+    """The checks of `validate_data`; a kernel matrix is read in any order."""
+    return {**_CHECKS, "order": None} if kernel == "precomputed" else _CHECKS
+
+
 def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any]:
     """Check X, y and the parameters that training depends on; sets scikit-learn's attributes of the input."""
     if sp.issparse(X) and estimator.kernel == "precomputed":
@@ -45,10 +51,12 @@ def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any
     effective_n_jobs(estimator.n_jobs)
     if callable(estimator.kernel):
         check_consistent_length(X, y)
+    elif without_names(estimator) and plain_samples(X) and (y is None or plain_targets(y, len(X))):
+        estimator.n_features_in_ = X.shape[1]
     elif y is None:
-        X = validate_data(estimator, X, **_CHECKS)
+        X = validate_data(estimator, X, **_checks(estimator.kernel))
     else:
-        X, y = validate_data(estimator, X, y, **_CHECKS)
+        X, y = validate_data(estimator, X, y, **_checks(estimator.kernel))
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
@@ -62,7 +70,8 @@ def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any
 def check_samples(estimator: Any, X: Any, model: KernelModel) -> Any:
     """Check samples to predict, and that the estimator's attributes still belong together."""
     if not callable(model.kernel.name):
-        X = validate_data(estimator, X, reset=False, **_CHECKS)
+        if not (_as_trained(estimator, X) and plain_samples(X)):
+            X = validate_data(estimator, X, reset=False, **_checks(model.kernel.name))
         if sp.issparse(X) and not model.sparse:
             raise ValueError(f"cannot use sparse input in {type(estimator).__name__!r} trained on dense data")
         if model.sparse and not sp.issparse(X):
@@ -77,6 +86,12 @@ def check_samples(estimator: Any, X: Any, model: KernelModel) -> Any:
     return X
 
 
+def _as_trained(estimator: Any, X: Any) -> bool:
+    """Whether X has as many features as the training data, and neither have names."""
+    shape = X.shape if type(X) is np.ndarray else ()
+    return shape[1:] == (getattr(estimator, "n_features_in_", None),) and without_names(estimator)
+
+
 def check_weights(estimator: Any, X: Any, sample_weight: Any) -> NDArray[np.float64]:
     """Return one weight per row of X, at least one of them positive."""
     if callable(estimator.kernel):
@@ -89,6 +104,8 @@ def check_weights(estimator: Any, X: Any, sample_weight: Any) -> NDArray[np.floa
 
 def any_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = False) -> NDArray[np.float64]:
     """Return one weight per row of X; all of them may be zero."""
+    if sample_weight is None:
+        return np.ones(num_samples(X))
     weight = np.asarray(
         check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=ensure_non_negative, **_WEIGHT_CHECKS

@@ -44,6 +44,33 @@ def winners(values, k):
     return out
 
 
+@compiled()
+def winners_of_pairs(values, k):
+    """The class with the most votes, as `winners`, from values (n_pairs, n_models, n_samples)."""
+    _, models, n = values.shape
+    out = np.zeros((models, n), np.intp)
+    votes = np.empty((k, n), np.int32)
+    for c in range(models):
+        votes[:] = 0
+        p = 0
+        for a in range(k):
+            for b in range(a + 1, k):
+                of_pair, first, second = values[p, c], votes[a], votes[b]
+                for s in range(n):
+                    vote = 1 if of_pair[s] > 0 else 0
+                    first[s] += vote
+                    second[s] += 1 - vote
+                p += 1
+        best, most = out[c], votes[0]
+        for a in range(1, k):
+            of_class = votes[a]
+            for s in range(n):
+                better = of_class[s] > most[s]
+                best[s] = a if better else best[s]
+                most[s] = of_class[s] if better else most[s]
+    return out
+
+
 def reordered(values: NDArray[np.float64], order: NDArray[np.integer]) -> NDArray[np.float64]:
     """The values of the pairs of ``classes[order]``, from those of the pairs of the classes.
 

@@ -198,8 +198,10 @@ class KernelModel:
             Of shape (1, n_samples, n_rows) unless `by_class`.
         """
         if self.kernel.name == "precomputed":
-            X = X[:, self.support]
-            vectors = Points(np.empty((0, 0), X.dtype), len(self.support))
+            from maxmargin.kernels.given import Given  # compiled: not at import
+
+            nothing = np.empty((0, X.shape[1]))  # sums of given values are float64
+            vectors = Points(Given(nothing, self.support.astype(np.intp)), len(self.support))
         elif callable(self.kernel.name):
             vectors = self.kernel.prepare(self.vectors)
         else:

@@ -15,7 +15,8 @@ from maxmargin import dual
 from maxmargin._sklearn import Interval
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
-from maxmargin.estimators.one_vs_one import BaseSVC, rounding_of_coefficients
+from maxmargin.estimators._rescaled import rounding_of_coefficients
+from maxmargin.estimators.one_vs_one import BaseSVC
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution
 

@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._compiled.limits import Limit
@@ -19,12 +18,13 @@ from maxmargin._sklearn import Hidden, StrOptions, fit_context, with_callbacks
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators._outcome import report
+from maxmargin.estimators._plain import class_labels
+from maxmargin.estimators._rescaled import lengths_of
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start, box
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.decisions import decision_values, voted_classes
 from maxmargin.estimators.model import KernelModel
-from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers.many import Subproblem, Subproblems
 from maxmargin.solvers.solution import Record, Solution, Status
 
@@ -98,7 +98,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         for k, solution in sorted(begun.items()):
             sub = subproblems[k]
             if sub.problem.n_groups == 2 and lengths is None:
-                lengths = _lengths(X, kernel, order)
+                lengths = lengths_of(X, kernel, order)
             own = None if lengths is None else lengths[sub.samples]
             solved[k] = self._as_reported(sub.problem, solution, own)
         self._assemble(X, order, segments, subproblems, solved)
@@ -129,7 +129,8 @@ class BaseSVC(ClassifierMixin, BaseSVM):
 
     def _subproblems(self, order: Index, segments: Index, weight: Floats) -> Subproblems:
         """One problem per pair."""
-        a, b = np.triu_indices(len(self.classes_), 1)
+        k = len(self.classes_)
+        a, b = np.triu_indices(k, 1) if k > 2 else (np.array([0]), np.array([1]))  # 40 microseconds
         counts = np.diff(segments)
         total = np.add.reduceat(weight, segments[:-1])
         return Subproblems(
@@ -140,18 +141,21 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         )
 
     def _encode(self, y: Any, kept: Index) -> Index:
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        n_classes = len(np.unique(y))
-        y = y[kept]
-        self.classes_, label = np.unique(y, return_inverse=True)
+        y, self.classes_, label = class_labels(y)
+        n_classes = len(self.classes_)
+        if len(kept) < len(y):
+            y = y[kept]
+            self.classes_, label = np.unique(y, return_inverse=True)
         if n_classes < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {n_classes} class")
         if len(self.classes_) < 2:
             raise ValueError(
                 self._one_class_left + " - all samples with positive weights belong to the same class."
             )
-        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if self.class_weight is None:
+            self.class_weight_ = np.ones(len(self.classes_))
+        else:
+            self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         if (self.class_weight_ < 0).any():
             raise ValueError("class_weight must not be negative.")
         return np.asarray(label, dtype=np.intp)
@@ -186,7 +190,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         for k, (weights, _) in planes.items():
             used[subproblems[k].samples] |= weights != 0
         # Support vectors of each class: a pair is two contiguous ranges of them too.
-        at = np.concatenate([[0], np.cumsum(used)])[segments]
+        at = np.append(0, np.cumsum(np.add.reduceat(used, segments[:-1], dtype=np.intp)))
         coef = np.zeros((len(self.classes_) - 1, at[-1]))
         intercept = np.zeros(len(subproblems))
         for k, (weights, constant) in planes.items():
@@ -258,21 +262,6 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         if self.break_ties and k > 2:
             return self.classes_[np.argmax(self.decision_function(X), axis=1)]
         return self.classes_[voted_classes(self._pair_values(X), k, self.get_model().vote_order)]
-
-
-def _lengths(X: Any, kernel: Kernel, order: Index) -> Floats:
-    """Lengths of the samples in feature space."""
-    from maxmargin.gram.gram import Gram  # compiled loops: not at import
-
-    return np.sqrt(np.abs(Gram(X, kernel, cache_bytes=0, dtype=np.float64, index=order).diag))
-
-
-def rounding_of_coefficients(u: Floats, lengths: Floats) -> Floats:
-    """Bound the changes of K u if each u is rounded once more, given the samples' lengths in feature space.
-
-    |k(x, z)| is at most the product of the lengths of x and z.
-    """
-    return 2.0**-52 * lengths * float(np.abs(u) @ lengths)
 
 
 def _start_name(pair: Index, problem: Dual) -> str:

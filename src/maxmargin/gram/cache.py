@@ -47,20 +47,31 @@ class CachedRows:
         n = self.n
         self.lent = lent
         segments = self._asked = self._asked if segments is None else segments
-        given = self.kernel.name == "precomputed"
+        matrix = self.matrix
+        given = matrix is not None
         self._stride = n if given else self._length(n)
         budget = 0 if lent else self.cache_bytes
         self.capacity = n if given else min(n, budget // max(1, self._stride * self.dtype.itemsize))
         self.holds_all = self.capacity >= n
         bounds = [0, n] if segments is None or not self.holds_all else segments
         self.segments: Index = np.asarray(bounds, dtype=np.intp)
-        self._table: Array | None = self.points.X if given else None
+        self._table: Array | None = matrix
         self.slot: Index = np.arange(n) if self.holds_all else np.full(n, -1)
         # Which segments of which row are cached; without room for all rows there is one segment.
         self.valid = np.full((n, len(self.segments) - 1), given)
         self._owner = np.full(self.capacity, -1) if not self.holds_all else self.columns
         self._stamp = np.zeros(self.capacity, dtype=np.int64)
         self._clock = self._used = 0
+
+    @property
+    def matrix(self) -> Array | None:
+        """The matrix that was given, if its rows are used as they are."""
+        return self.points.X.table(self.dtype) if self.kernel.name == "precomputed" else None
+
+    @property
+    def given(self) -> bool:
+        """Whether the values were given, and `ensure` has at most to copy them."""
+        return self.kernel.name == "precomputed" and self.holds_all
 
     def _length(self, n: int) -> int:
         """Length of a row of n values with padding: long rows begin on cache lines, short ones need not."""
@@ -111,7 +122,7 @@ class CachedRows:
             len(rows) * self.cost,
         )
         self.valid[rows, segment] = True
-        tally.count(evals=len(rows) * (c1 - c0))
+        tally.count(evals=0 if self.given else len(rows) * (c1 - c0))
 
     def _spread(self, work: Callable[[int, int], None], n: int, cost: float) -> None:
         """Run `work` on ranges of ``range(n)``, in threads if ``n * cost`` is worth it.
@@ -123,7 +134,7 @@ class CachedRows:
             return
 
         def sliced(a: int, b: int) -> None:
-            for s, e in slices(b - a, cost, costs.SLICE_COLUMNS):
+            for s, e in slices(b - a, cost, costs.INDEX_TILE if self.points.sparse else costs.SLICE_COLUMNS):
                 work(a + s, a + e)
 
         smallest = int(costs.WORTH_A_THREAD / max(1.0, cost)) + 1
@@ -221,15 +232,14 @@ class CachedRows:
         tally = tally or self
         rows, columns = np.asarray(rows, dtype=np.intp), np.asarray(columns, dtype=np.intp)
         tally.count(calls=len(rows) * len(columns))
-        if self.kernel.name == "precomputed":
-            return np.asarray(self.points.X[np.ix_(rows, columns)])
         out = np.empty((len(rows), len(columns)), self.dtype)
         A, B = self.points.take(rows), self.points.take(columns)
+        B = self.kernel.lay_out(B) if B.sparse else B
         slots = np.arange(len(rows))
         self._spread(
             lambda a, b: self.kernel.fill(A, B, a, b, out, slots),
             len(columns),
             len(rows) * self.cost,
         )
-        tally.count(evals=out.size)
+        tally.count(evals=0 if self.given else out.size)
         return out

@@ -22,9 +22,6 @@ Array = NDArray[Any]
 class CertifiedRows(SummedRows):
     """Accurate sums of the rows of a `Gram`, which are neither cached nor counted."""
 
-    X: Any
-    index: Index | None
-
     @lazy
     def rounding(self) -> Rounding:
         """Bounds of the rounding errors of the rows."""
@@ -33,21 +30,37 @@ class CertifiedRows(SummedRows):
     @lazy
     def double_rounding(self) -> Rounding:
         """Bounds of the rounding errors of float64 values from the original data."""
+        if self.dtype == np.float64:
+            return self.rounding
         return self.kernel.rounding(self.points, np.float64, self.diag)
 
     def exact(self, rows: Index, columns: Index, coef: Array) -> Floats:
         """Return ``K[rows, columns] @ coef`` in float64 throughout, independent of `dtype`."""
         if self.kernel.name == "precomputed":
-            out = np.zeros(len(rows))
-            for s in range(0, len(columns), costs.GATHERED_COLUMNS):
-                part = slice(s, s + costs.GATHERED_COLUMNS)
-                out += self.points.X[np.ix_(rows, columns[part])] @ coef[part]
+            if costs.FEW_ROWS * len(rows) > self.n and self.held(columns).all():
+                whole = np.zeros(len(rows))
+                self.add(whole, columns, coef, rows, _Uncounted())
+                return whole
+            out = np.empty(len(rows))
+
+            def work(a: int, b: int) -> None:
+                out[a:b] = self.points.X.sums(rows[a:b], columns, coef)
+
+            self._spread(work, len(rows), float(len(columns)))
             return out
+        if self.features is not None:
+            return self.features.values(self.features.weights(columns, coef), rows)
         rows, columns = self._samples(rows), self._samples(columns)
         vectors = self.kernel.prepare(self.X, np.float64, index=columns, like=self.points)
+        if vectors.sparse and len(rows) > costs.EXPANSION_ROWS:
+            vectors = self.kernel.lay_out(vectors)
         samples = self.X[rows] if hasattr(self.X, "dtype") else safe_indexing(self.X, rows)
         ends = np.array([0, len(columns)])
         return expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]
+
+    def sum_cost(self, rows: int, columns: int) -> float:
+        """Kernel values that `exact` and `accurate` are worth, for so many rows and columns."""
+        return float(rows + columns if self.features is not None else rows * columns)
 
     def accurate(self, rows: Index, columns: Index, coef: Array, factor: Array) -> Floats:
         """Return ``K[rows, columns] @ (coef * factor)`` with twice the digits of float64.
@@ -55,9 +68,12 @@ class CertifiedRows(SummedRows):
         Slower than `exact`; every entry is rounded once.
         """
         if self.kernel.name == "precomputed":
-            return _accurate.weighted_sums(self.points.X[np.ix_(rows, columns)], coef, factor)
+            return _accurate.weighted_sums(self.points.X.block(rows, columns), coef, factor)
         if callable(self.kernel.name):
-            return _accurate.weighted_sums(self.block(rows, columns, _Uncounted()), coef, factor)
+            values = np.empty((len(rows), len(columns)))  # not in `dtype`, which may be float32
+            given = self.points.take(rows), self.points.take(columns)
+            self.kernel.fill(*given, 0, len(columns), values, np.arange(len(rows)))
+            return _accurate.weighted_sums(values, coef, factor)
         return _accurate.sums(self.kernel, self.X, self._samples(rows), self._samples(columns), coef, factor)
 
     def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Floats:

@@ -39,7 +39,8 @@ class Gram(DataRows):
     ----------
     X : array or CSR matrix of shape (n, d)
         The data; for ``kernel="precomputed"`` the matrix itself, for a callable anything that can be
-        indexed. A reference is kept.
+        indexed. A reference is kept. A matrix is read in place, and should be symmetric: rows are used, or
+        columns if it is in Fortran order and symmetric but for rounding.
     kernel : str, callable or Kernel
         See `maxmargin.kernels`.
     gamma : {"scale", "auto"} or float
@@ -102,8 +103,9 @@ class Gram(DataRows):
         if sp.issparse(X) and not callable(kernel.name):
             X = compact(sp.csr_array(X), self.index)
         self.X, self.kernel, self.cache_bytes = X, kernel, int(cache_bytes)
-        # A precomputed matrix is used in place: a converted copy would need the memory of the cache.
-        self.dtype = np.dtype(np.float64 if kernel.name == "precomputed" else dtype)
+        # Given values are not rounded: only a float32 matrix has float32 rows.
+        rounded = kernel.name == "precomputed" and X.dtype != np.float32
+        self.dtype = np.dtype(np.float64 if rounded else dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype}.")
         self.points = kernel.prepare(X, self.dtype, index=self.index)
@@ -150,10 +152,10 @@ class Gram(DataRows):
         """Return rows and columns `index` with a cache of their own, in the unused part of this budget.
 
         If that is not enough for all of them, this cache is emptied and its budget lent, until `reopen`;
-        if it is enough, nothing new should be kept here while the part is in use. None for a precomputed
-        matrix, whose rows need no cache.
+        if it is enough, nothing new should be kept here while the part is in use. None for a given matrix,
+        whose rows need no cache.
         """
-        if self.kernel.name == "precomputed":
+        if self.given:
             return None
         row = self._stride * self.dtype.itemsize
         held = np.count_nonzero(self.valid.any(axis=1))

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._compiled.lazy import lazy
 from maxmargin._types import Floats, Index
 from maxmargin.gram.certified import CertifiedRows
 from maxmargin.gram.nearest import nearest
-from maxmargin.kernels.panels import Lines
+from maxmargin.kernels.inverted import InvertedIndex
+from maxmargin.kernels.panels import Lines, Panels
 
 
 class OnDemand(NamedTuple):
@@ -33,6 +35,26 @@ class OnDemand(NamedTuple):
         return OnDemand(Lines.of(points.X), points.X.shape[1], points.norm, gram.kernel.slope)
 
 
+class ByFrequency(NamedTuple):
+    """The samples as an inverted index reads them; see `maxmargin.kernels.inverted.InvertedIndex`."""
+
+    #: Entries in frequent columns, and the number of these.
+    head: Lines
+    d: int
+    #: Entries in all other columns, and the number of these.
+    rare: Lines
+    lists: int
+
+    @staticmethod
+    def of(gram: CertifiedRows) -> ByFrequency | None:
+        """The samples of `gram`; None without an index."""
+        index = gram.laid_out.panels
+        if not isinstance(index, InvertedIndex):
+            return None
+        head, rare = index.split(Lines.of(gram.points.X))
+        return ByFrequency(head, index.data.head, rare, index.data.starts.shape[1] - 1)
+
+
 class ExactSamples(NamedTuple):
     """The data as they were given, for RBF kernel values in float64."""
 
@@ -46,10 +68,11 @@ class ExactSamples(NamedTuple):
     slope: float
 
     @staticmethod
-    def of(gram: CertifiedRows) -> ExactSamples | None:
-        """The data of `gram`; None for other kernels."""
-        if gram.kernel.name != "rbf":
-            return None
+    def of(gram: CertifiedRows) -> ExactSamples:
+        """The data of `gram`; no samples for other kernels, or where distant rows need differences."""
+        if gram.kernel.name != "rbf" or gram.points.distant is not None:
+            none = np.empty(0, np.int32)
+            return ExactSamples(none, none, np.empty(0), True, np.empty(0, np.intp), np.empty(0), 1.0)
         order = gram.columns if gram.index is None else gram.index
         centre = gram.points.centre
         centre = np.zeros(gram.X.shape[1]) if centre is None else centre
@@ -67,15 +90,20 @@ class DataRows(CertifiedRows):
         """Data for compiled loops that compute rows themselves; None where they cannot."""
         return OnDemand.of(self)
 
+    @lazy
+    def by_frequency(self) -> ByFrequency | None:
+        """Data for compiled loops that compute rows of wide sparse samples; None for others."""
+        return ByFrequency.of(self)
+
     @property
-    def exact_data(self) -> ExactSamples | None:
-        """Data for compiled loops that compute values in float64; None where they cannot."""
+    def exact_data(self) -> ExactSamples:
+        """Data for compiled loops that compute values in float64; no samples where they cannot."""
         return ExactSamples.of(self)
 
     @property
     def panelled(self) -> bool:
         """Whether rows are computed from panels, so that a single row costs no more than one of many."""
-        return self.laid_out.panels is not None
+        return isinstance(self.laid_out.panels, Panels)
 
     @property
     def by_distance(self) -> bool:

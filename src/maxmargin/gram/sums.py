@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _costs as costs
+from maxmargin._compiled.lazy import lazy
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_rows
 from maxmargin._types import Index, Mask, Tally
 from maxmargin.gram.cache import CachedRows
-from maxmargin.kernels.panels import Lines
+from maxmargin.kernels.features import Features
+from maxmargin.kernels.layout import laid_out
+from maxmargin.kernels.panels import Lines, Panels
 
 Array = NDArray[Any]
 Runs = list[tuple[int, int, int]]
@@ -21,6 +24,9 @@ Runs = list[tuple[int, int, int]]
 
 class SummedRows(CachedRows):
     """Sums of the rows of a `Gram`."""
+
+    X: Any
+    index: Index | None
 
     def add(
         self,
@@ -37,8 +43,37 @@ class SummedRows(CachedRows):
         others are not stored.
         """
         rows: Index = np.asarray(idx, dtype=np.intp)
-        if len(rows):
+        if len(rows) and self.features is not None:
+            self._add_linear(out, rows, np.asarray(coef, dtype=np.float64), columns, tally or self)
+        elif len(rows):
             self._add(out, rows, np.asarray(coef, dtype=np.float64), columns, tally or self, keep)
+
+    @lazy
+    def features(self) -> Features | None:
+        """The samples in float64, for sums of rows through weights; None if the kernel is not linear."""
+        if self.kernel.name != "linear":
+            return None
+        if self.dtype == np.float64:
+            return Features(self.points.X)
+        return Features(laid_out(self.X, np.dtype(np.float64), self.index, None, self.points.sparse))
+
+    def _add_linear(self, out: Array, idx: Index, coef: Array, columns: Index | None, tally: Tally) -> None:
+        """The linear kernel: weights first, then a value for each column; no row is needed."""
+        features = self.features
+        assert features is not None
+        tally.count(calls=len(idx) * len(out))
+        w = features.weights(idx, coef)
+        runs = [(0, self.n, 0)] if columns is None else _runs(columns)
+        if runs is None:
+            assert columns is not None
+            out += features.values(w, columns)
+            return
+        for c0, c1, o in runs:
+            self._spread(
+                lambda a, b, c0=c0, o=o: features.add(out[o + a : o + b], w, c0 + a, c0 + b),  # type: ignore[misc]
+                c1 - c0,
+                features.width,
+            )
 
     def _add(
         self,
@@ -58,7 +93,7 @@ class SummedRows(CachedRows):
             out += whole[columns]
             return
         tally.count(calls=len(idx) * len(out))
-        cheap = self.laid_out.panels is not None
+        cheap = isinstance(self.laid_out.panels, Panels)
         if keep is not None and (cheap or not keep.any()) and len(self.segments) == 2:
             once = ~keep & ~self.valid[idx, 0]
             if once.any():

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._compiled.lazy import lazy
 from maxmargin._types import Floats, Index, Mask, RowData, Rows, Tally
 from maxmargin.gram.on_demand import DataRows
+from maxmargin.kernels.features import Features
 
 Array = NDArray[Any]
 
@@ -84,8 +86,8 @@ class View:
 
     def double(self, cache_bytes: int | None = None) -> Rows:
         """See `Gram.double`; the result has rows of its own, in the budget that the base does not use."""
-        unused = self.base.cache_bytes - self.base.n**2 * self.base.dtype.itemsize
-        budget = max(0, unused) if cache_bytes is None else cache_bytes
+        used = 0 if self.base.matrix is not None else self.base.n**2 * self.base.dtype.itemsize
+        budget = max(0, self.base.cache_bytes - used) if cache_bytes is None else cache_bytes
         precise = self.base.relative(np.float64, self.columns, budget)
         if cache_bytes is None:
             precise.count(evals=self.n_evals, calls=self.n_calls)
@@ -96,10 +98,26 @@ class View:
         """See `Gram.on_demand`; samples are those of the base, see `columns`."""
         return self.base.on_demand
 
+    @lazy
+    def features(self) -> Features | None:
+        """See `Gram.features`; a copy of the samples in the view."""
+        whole = self.base.features
+        return None if whole is None else Features(whole.X[self.columns])
+
+    @property
+    def by_frequency(self) -> tuple[Any, ...] | None:
+        """See `Gram.by_frequency`; samples are those of the base, see `columns`."""
+        return self.base.by_frequency
+
     @property
     def panelled(self) -> bool:
         """See `Gram.panelled`."""
         return self.base.panelled
+
+    @property
+    def given(self) -> bool:
+        """See `Gram.given`."""
+        return self.base.given
 
     @property
     def by_distance(self) -> bool:
@@ -141,6 +159,10 @@ class View:
     def exact(self, rows: Index, columns: Index, coef: Array) -> Floats:
         """See `Gram.exact`."""
         return self.base.exact(self.columns[rows], self.columns[columns], coef)
+
+    def sum_cost(self, rows: int, columns: int) -> float:
+        """See `Gram.sum_cost`."""
+        return self.base.sum_cost(rows, columns)
 
     def accurate(self, rows: Index, columns: Index, coef: Array, factor: Array) -> Floats:
         """See `Gram.accurate`."""

@@ -69,58 +69,6 @@ def scatter_panel(indptr, indices, data, c0, c1, panel):
             panel[indices[k], t] += data[k]
 
 
-@compiled(fastmath=IN_ORDER)
-def rbf_rows_csr(left, a, right, b, panel, c0, c1, out, slots, first):
-    """The same for CSR rows (`Lines`): each row times a panel of columns laid out densely."""
-    a_indptr, a_indices, a_data = left.indptr, left.indices, left.data
-    width = panel.shape[1]
-    zero = a.dtype.type(0.0)
-    acc = np.empty(width, a.dtype)
-    for s in range(c0, c1, width):
-        e = min(c1, s + width)
-        scatter_panel(right.indptr, right.indices, right.data, s, e, panel)
-        for r in range(len(a)):
-            ar = a[r]
-            bs = b[s:e]
-            for t in range(e - s):
-                acc[t] = -ar - bs[t]
-            k = a_indptr[r]
-            end = a_indptr[r + 1]
-            while k + 8 <= end:  # eight fused multiply-adds per load and store of the sum
-                v0, v1, v2, v3 = a_data[k], a_data[k + 1], a_data[k + 2], a_data[k + 3]
-                v4, v5, v6, v7 = a_data[k + 4], a_data[k + 5], a_data[k + 6], a_data[k + 7]
-                p0 = panel[np.uint32(a_indices[k])]
-                p1 = panel[np.uint32(a_indices[k + 1])]
-                p2 = panel[np.uint32(a_indices[k + 2])]
-                p3 = panel[np.uint32(a_indices[k + 3])]
-                p4 = panel[np.uint32(a_indices[k + 4])]
-                p5 = panel[np.uint32(a_indices[k + 5])]
-                p6 = panel[np.uint32(a_indices[k + 6])]
-                p7 = panel[np.uint32(a_indices[k + 7])]
-                for t in range(width):
-                    x = v3 * p3[t] + (v2 * p2[t] + (v1 * p1[t] + (v0 * p0[t] + acc[t])))
-                    acc[t] = v7 * p7[t] + (v6 * p6[t] + (v5 * p5[t] + (v4 * p4[t] + x)))
-                k += 8
-            if k + 4 <= end:
-                v0, v1, v2, v3 = a_data[k], a_data[k + 1], a_data[k + 2], a_data[k + 3]
-                p0 = panel[np.uint32(a_indices[k])]
-                p1 = panel[np.uint32(a_indices[k + 1])]
-                p2 = panel[np.uint32(a_indices[k + 2])]
-                p3 = panel[np.uint32(a_indices[k + 3])]
-                for t in range(width):
-                    acc[t] = v3 * p3[t] + (v2 * p2[t] + (v1 * p1[t] + (v0 * p0[t] + acc[t])))
-                k += 4
-            while k < end:
-                v0 = a_data[k]
-                p0 = panel[np.uint32(a_indices[k])]
-                for t in range(width):
-                    acc[t] += v0 * p0[t]
-                k += 1
-            target = out[slots[r], s - first : e - first]
-            for t in range(e - s):
-                target[t] = exp2(fmin(acc[t], zero))
-
-
 @compiled(fastmath=REORDER)
 def csr_dots(indptr, indices, data, panel, tile):
     """``tile[r, t] = <A[r], panel[:, t]>`` for CSR rows A."""
@@ -168,12 +116,19 @@ def csr_l1(indptr, indices, data, panel, norm, tile):
 @compiled(fastmath=REORDER)
 def dense_l1(A, panel, tile):
     """``tile[r, t] = ||A[r] - panel[:, t]||_1`` for dense rows A."""
-    width = tile.shape[1]
+    width, d = tile.shape[1], A.shape[1]
     for r in range(tile.shape[0]):
-        acc = tile[r]
+        acc, row = tile[r], A[r]
         acc[:] = 0
-        for k in range(A.shape[1]):
-            v = A[r, k]
-            p = panel[k]
+        k = 0
+        while k + 4 <= d:  # four features per load and store of the sum
+            v0, v1, v2, v3 = row[k], row[k + 1], row[k + 2], row[k + 3]
+            p0, p1, p2, p3 = panel[k], panel[k + 1], panel[k + 2], panel[k + 3]
             for t in range(width):
-                acc[t] += abs(v - p[t])
+                acc[t] += (abs(v0 - p0[t]) + abs(v1 - p1[t])) + (abs(v2 - p2[t]) + abs(v3 - p3[t]))
+            k += 4
+        while k < d:
+            v0, p0 = row[k], panel[k]
+            for t in range(width):
+                acc[t] += abs(v0 - p0[t])
+            k += 1

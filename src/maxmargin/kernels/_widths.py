@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.exp2 import exp2
 from maxmargin._compiled.jit import IN_ORDER, compiled
-from maxmargin._compiled.memory import aligned
+from maxmargin._compiled.memory import recycled
 
 
 def exponentials(D: NDArray[Any], gamma: float) -> NDArray[Any]:
     """``exp(-gamma D)`` in the precision of D."""
-    out = aligned(D.shape, D.dtype)
+    out = recycled(D.shape, D.dtype)  # fresh memory would cost more than the exponentials
     _pass(D.ravel(), D.dtype.type(-gamma / np.log(2.0)), out.ravel())
     return out
 

@@ -54,11 +54,14 @@ def expand(
     dtype = np.dtype(np.float64) if callable(kernel.name) else vectors.X.dtype
     weights = coef.T.astype(dtype, copy=False)
     ends = [int(c) for c in classes]
+    height = costs.EXPANSION_ROWS
+    if kernel.name == "precomputed":  # rows that stay in the cache while the values of all classes are read
+        height = int(np.clip(costs.EXPANSION_GIVEN // max(1, vectors.X.shape[1]), 1, height))
 
     def work(start: int) -> None:
         if start:
             check()
-        stop = min(n, start + costs.EXPANSION_ROWS)
+        stop = min(n, start + height)
         part = X[start:stop] if hasattr(X, "dtype") else safe_indexing(X, slice(start, stop))
         A = kernel.prepare(part, dtype, like=vectors)
         rows = np.arange(stop - start)
@@ -82,7 +85,7 @@ def expand(
                 kernel.fill(A, vectors, a, e, K, rows, first=a)
                 out[c, start:stop] += K @ weights[a:e]
 
-    starts = [(s,) for s in range(0, n, costs.EXPANSION_ROWS)]
+    starts = [(s,) for s in range(0, n, height)]
     work_size = n * vectors.n * (kernel.cost(vectors) + len(coef))
     if len(starts) > 1 and work_size > costs.WORTH_A_THREAD and not callable(kernel.name):
         with threads:

@@ -101,8 +101,9 @@ class Kernel:
             return Points(X, num_samples(X))
         dtype = np.dtype(dtype)
         if self.name == "precomputed":
-            K = np.asarray(X, dtype=dtype, order="C")  # compiled loops read it row by row
-            K = K if index is None else K[np.ix_(index, index)]
+            from maxmargin.kernels.given import Given, as_floats
+
+            K = Given.of_training(X, index) if like is None else Given(as_floats(X), index)
             return Points(K, K.shape[0])
         sparse = prefers_sparse(X) if like is None else like.sparse
         if self.name == "rbf":
@@ -154,13 +155,16 @@ class Kernel:
         return self.gamma * _LOG2E * squared_norms(X)
 
     def lay_out(self, points: Points) -> Points:
-        """Add `Panels` to the points where products with panels are fastest."""
+        """Add `Panels` or an `InvertedIndex` to the points where products with them are fastest."""
         if self.name != "rbf" or points.norm is None or points.distant is not None:
             return points
+        from maxmargin.kernels.inverted import InvertedIndex
         from maxmargin.kernels.panels import Lines, Panels, padded
 
         d = points.X.shape[1]
         small = padded(points.n, points.norm.dtype) * d * points.norm.itemsize <= costs.PANELS_BYTES
+        if points.sparse and not (small and d <= costs.PANEL_COLUMNS):
+            return replace(points, panels=InvertedIndex(Lines.of(points.X), d, points.norm, self.slope))
         if not small or not (points.sparse or d <= costs.NARROW):
             return points
         panels = Panels(Lines.of(points.X), d, points.norm, self.slope, np.arange(points.n))
@@ -185,7 +189,7 @@ class Kernel:
         if self.translation_invariant:
             return np.ones(points.n)
         if self.name == "precomputed":
-            return np.diagonal(points.X).astype(np.float64)
+            return np.asarray(points.X.diagonal())
         if callable(self.name):
             one = np.arange(points.n)[:, None]
             return np.array([self._own(points.take(i)) for i in one])
@@ -219,35 +223,43 @@ class Kernel:
                 out[slots[s:e], c0 - first : c1 - first] = self._call(rows, columns)
             return
         if self.name == "precomputed":
-            out[slots, c0 - first : c1 - first] = A.X[:, c0:c1]
+            A.X.fill(B.X, c0, c1, out, slots, c0 - first)
             return
         if self.name == "rbf":
             self._fill_rbf(A, B, c0, c1, out, slots, first)
             if A.distant is not None and B.distant is not None:
                 self._fill_distant(A.distant, B.distant, c0, c1, out, slots, first)
             return
-        tiles = self._panel_tiles if B.sparse or self.name == "laplacian" else self._dense_tiles
-        for r, c, tile in tiles(A, B, c0, c1):
-            self._transform(tile)
-            out[slots[r : r + len(tile)], c - first : c - first + tile.shape[1]] = tile
+        from maxmargin.kernels._tiles import KINDS, transform
+
+        kind, dtype = KINDS[self.name], B.X.dtype.type
+        panels = B.sparse or self.name == "laplacian"
+        # Rows of dense products are multiplied by gamma, which takes less than multiplying the products.
+        slope = dtype(self._exponent if self.name == "laplacian" else self.slope if panels else 1.0)
+        shift = dtype(0.0 if self.name in ("linear", "laplacian") else self.coef0)
+        for r, c, tile in (self._panel_tiles if panels else self._dense_tiles)(A, B, c0, c1):
+            own = slots[r : r + len(tile)]
+            transform(kind, tile, slope, shift, int(self.degree), out, own, c - first)
 
     def _fill_rbf(self, A: Points, B: Points, c0: int, c1: int, out: Array, slots: Array, first: int) -> None:
         """The rbf kernel, product and exponential in one compiled loop."""
-        from maxmargin._compiled.memory import aligned
-        from maxmargin.kernels._loops import rbf_rows, rbf_rows_csr
+        from maxmargin.kernels._loops import rbf_rows
+        from maxmargin.kernels.inverted import InvertedIndex
         from maxmargin.kernels.panels import Lines
 
         if B.panels is not None:
             B.panels.fill(Lines.of(A.X), A.norm, c0, c1, out, slots, first)
             return
-        slope = B.X.dtype.type(self.slope)
         if not B.sparse:
+            slope = B.X.dtype.type(self.slope)
             rbf_rows(A.X * slope, B.X, A.norm, B.norm, c0, c1, out, slots, first)
             return
-        panel = aligned((B.X.shape[1], _panel_width(B.X.shape[1])), B.X.dtype)
-        left, right = Lines(A.X.indptr, A.X.indices, A.X.data * slope, False), Lines.of(B.X)
-        for s, e in slices(c1 - c0, B.X.shape[1] + A.X.nnz, panel.shape[1]):  # each slice fills its panels
-            rbf_rows_csr(left, A.norm, right, B.norm, panel, c0 + s, c0 + e, out, slots, first)
+        assert A.norm is not None and B.norm is not None
+        lines = Lines.of(A.X)
+        for s, e in slices(c1 - c0, A.n * self.cost(B), costs.INDEX_TILE):
+            s, e = c0 + s, c0 + e
+            index = InvertedIndex(Lines.of(B.X[s:e]), B.X.shape[1], B.norm[s:e], self.slope)
+            index.fill(lines, A.norm, 0, e - s, out, slots, first - s)
 
     def _fill_distant(
         self, A: Distant, B: Distant, c0: int, c1: int, out: Array, slots: Array, first: int
@@ -267,7 +279,10 @@ class Kernel:
             return 1.0
         if callable(self.name):
             return 100.0
-        width = points.X.nnz / max(1, points.n) * 4 if points.sparse else points.X.shape[1]
+        width = points.X.shape[1]
+        if points.sparse:
+            indexed = self.name == "rbf" and width > costs.PANEL_COLUMNS
+            width = points.X.nnz / max(1, points.n) * (1 if indexed else 4)
         return 10.0 + float(width) * (8 if self.name == "laplacian" else 1)
 
     def rounding(self, points: Points, dtype: DTypeLike, diag: Array) -> Rounding:
@@ -308,11 +323,15 @@ class Kernel:
 
     def _dense_tiles(self, A: Points, B: Points, c0: int, c1: int) -> Any:
         """Products <a, b>, scaled, by BLAS: yields (row, column, tile)."""
+        height, width = min(A.n, costs.TILE_ROWS), min(c1 - c0, costs.TILE_COLUMNS)
+        buffer = np.empty(height * width, B.X.dtype)
         for r in range(0, A.n, costs.TILE_ROWS):
             rows = A.X[r : r + costs.TILE_ROWS]
             rows = rows * rows.dtype.type(self.slope)
             for c in range(c0, c1, costs.TILE_COLUMNS):
-                yield r, c, rows @ B.X[c : min(c1, c + costs.TILE_COLUMNS)].T
+                columns = B.X[c : min(c1, c + costs.TILE_COLUMNS)]
+                tile = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+                yield r, c, np.matmul(rows, columns.T, out=tile)
 
     def _panel_tiles(self, A: Points, B: Points, c0: int, c1: int) -> Any:
         """Products or 1-norm distances of rows with a transposed dense panel of columns."""
@@ -342,9 +361,6 @@ class Kernel:
                 else:
                     indptr = A.X.indptr[r : r + len(T) + 1]
                     csr_dots(indptr, A.X.indices, A.X.data, P, T)
-                    slope = self.slope
-                    if slope != 1.0:
-                        T *= dtype.type(slope)
                 yield r, c, T
 
     @property
@@ -354,17 +370,10 @@ class Kernel:
             return 2.0 * self.gamma * _LOG2E
         return self.gamma if self.name in ("poly", "sigmoid") else 1.0
 
-    def _transform(self, T: Array) -> None:
-        """Compute kernel values from products or distances, in place."""
-        if self.name == "laplacian":
-            T *= T.dtype.type(-self.gamma)
-            np.exp(T, out=T)
-        elif self.name == "poly":
-            T += T.dtype.type(self.coef0)
-            np.power(T, self.degree, out=T)
-        elif self.name == "sigmoid":
-            T += T.dtype.type(self.coef0)
-            np.tanh(T, out=T)
+    @property
+    def _exponent(self) -> float:
+        """Factor of the 1-norm distances in the exponent of 2."""
+        return -self.gamma * _LOG2E
 
 
 def _panel_width(d: int) -> int:

@@ -45,7 +45,11 @@ def _dense(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | No
     for s in range(0, n, step):
         part = X[s : s + step] if index is None else X[index[s : s + step]]
         part = part.toarray() if sp.issparse(part) else part
-        out[s : s + step] = part if centre is None else part - centre
+        if centre is not None and index is not None and part.dtype == np.float64:
+            part -= centre  # a copy already
+        elif centre is not None:
+            part = part - centre
+        out[s : s + step] = part
     return out
 
 

@@ -21,7 +21,8 @@ class Points:
     Attributes
     ----------
     X : ndarray, CSR matrix or any
-        Dense array or canonical CSR matrix; for callable kernels the object that was given.
+        Dense array or canonical CSR matrix; for callable kernels the object that was given, for precomputed
+        ones `maxmargin.kernels.given.Given`.
     n : int
         Number of points.
     norm : ndarray of shape (n,), optional

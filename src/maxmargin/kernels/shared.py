@@ -23,6 +23,7 @@ from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import row_norms
 
 from maxmargin import _costs as costs
+from maxmargin._compiled.memory import aligned, recycled
 from maxmargin.kernels._columns import compact
 from maxmargin.kernels.centre import central
 from maxmargin.kernels.kernel import Kernel
@@ -84,8 +85,12 @@ class SharedKernels:
         G = self._of("linear")
         if kernel.name == "linear":
             return G
-        Z = kernel.gamma * G + G.dtype.type(kernel.coef0)
-        return Z**kernel.degree if kernel.name == "poly" else np.tanh(Z)
+        from maxmargin.kernels._tiles import KINDS, transform  # compiled: not at import
+
+        out, number = aligned(G.shape, G.dtype), G.dtype.type
+        slope, shift = number(kernel.gamma), number(kernel.coef0)
+        transform(KINDS[kernel.name], G, slope, shift, int(kernel.degree), out, np.arange(len(G)), 0)
+        return out
 
     def _of(self, name: str) -> Array:
         with self._lock:
@@ -96,7 +101,7 @@ class SharedKernels:
         X: Any = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
         X = compact(X.tocsr()) if sp.issparse(X) else X
         if name == "rbf":
-            D = _squared_distances(X)
+            return _squared_distances(X, self.dtype)
         elif name == "laplacian":
             D = manhattan_distances(X)
         else:
@@ -105,22 +110,46 @@ class SharedKernels:
         return np.ascontiguousarray(D, dtype=self.dtype)
 
 
-def _squared_distances(X: Any) -> Array:
+def _squared_distances(X: Any, dtype: Any) -> Array:
     """Squared distances of all rows, from norms and products unless these cancel."""
     from maxmargin.kernels._accurate import squared_distances  # compiled: not at import
 
     given = X
-    if not sp.issparse(X):
-        X = X - central(X)  # a common offset of all rows would cost digits
     with np.errstate(over="ignore", invalid="ignore"):  # rows that overflow are distant
-        D = np.asarray(euclidean_distances(X, squared=True))
-        norm = row_norms(X, squared=True)
+        if sp.issparse(X):
+            D = np.ascontiguousarray(euclidean_distances(X, squared=True), dtype=dtype)
+            norm = row_norms(X, squared=True)
+        else:
+            X = np.ascontiguousarray(X - central(X))  # a common offset of all rows would cost digits
+            norm = row_norms(X, squared=True)
+            D = _from_products(X, norm, dtype)
     distant = np.flatnonzero(~(norm <= _DISTANT * np.median(norm)))
     if len(distant):
         with np.errstate(over="ignore"):
             D[distant] = squared_distances(given[distant], given)
         D[:, distant] = D[distant].T
     np.fill_diagonal(D, 0.0)
+    return D
+
+
+def _from_products(X: Array, norm: Array, dtype: Any) -> Array:
+    """Squared distances of dense rows with given squared norms, in tiles that stay in the cache."""
+    n, size = len(X), costs.DISTANCE_TILE
+    D, products = recycled((n, n), dtype), np.empty(size * size)
+    for a in range(0, n, size):
+        b = min(a + size, n)
+        for c in range(a, n, size):
+            d = min(c + size, n)
+            tile = products[: (b - a) * (d - c)].reshape(b - a, d - c)
+            np.matmul(X[a:b], X[c:d].T, out=tile)
+            tile *= -2.0
+            tile += norm[a:b, None]
+            tile += norm[c:d]
+            np.maximum(tile, 0.0, out=tile)
+            # Solvers rely on symmetry: the order of the sums differs on the two sides of the diagonal.
+            D[a:b, c:d] = tile if c > a else np.maximum(tile, tile.T)
+            if c > a:
+                D[c:d, a:b] = tile.T
     return D
 
 

@@ -6,7 +6,7 @@ import threading
 import uuid
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,10 @@ from maxmargin.estimators.search_axes import kernel_of
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.shared import SharedKernels
 from maxmargin.model_selection.refusal import Refused, because
+from maxmargin.model_selection.row_wise import is_row_wise
+
+# Share of all values by which rows may differ that two methods of a transformer return.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class Fold:
 class Folds:
     """Makes folds, each once for all threads of a process that ask for it.
 
-    Without preprocessing all folds share one data set and its kernel matrices; with it a fold has its own.
+    Without preprocessing, or if it looks at single rows only, all folds share one data set and its kernel
+    matrices; otherwise a fold has its own.
     A pickled object does not contain them. A process that receives jobs makes its own, which its jobs hold:
     those that run at the same time share them, and the memory is free when the last one ends.
 
@@ -79,17 +84,20 @@ class Folds:
     memory : float
         Bytes that the kernel matrices of a data set may take; larger ones are not made.
     keep : int
-        Data sets that are kept.
+        Data sets that are kept, as many as jobs are at work on at a time: before another one is made the
+        oldest goes, and its memory serves the new one.
+    scores_training : bool
+        Whether training rows are scored too: then `transform` must return them as `fit_transform` does.
     """
 
-    def __init__(self, memory: float, keep: int = 2) -> None:
-        self.memory, self.keep = memory, keep
+    def __init__(self, memory: float, keep: int = 2, scores_training: bool = False) -> None:
+        self.memory, self.keep, self.scores_training = memory, keep, scores_training
         self.token = uuid.uuid4().hex
         self._lock = threading.Lock()
-        self._made: OrderedDict[Any, tuple[threading.Lock, list[Any]]] = OrderedDict()
+        self._made: OrderedDict[Hashable, dict[Hashable, tuple[threading.Lock, list[Any]]]] = OrderedDict()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (self.token, self.memory, self.keep)
+        return _received, (self.token, self.memory, self.keep, self.scores_training)
 
     def release(self) -> None:
         """Give back the memory of the folds."""
@@ -97,38 +105,79 @@ class Folds:
             self._made.clear()
 
     def get(
-        self, X: Any, y: Any, k: int, split: tuple[Index, Index], before: Any, dtype: Any, kind: str
+        self,
+        X: Any,
+        y: Any,
+        k: int,
+        split: tuple[Index, Index],
+        before: Any,
+        dtype: Any,
+        kind: str,
+        setting: int = 0,
     ) -> Fold | Refused:
-        """Fold number k, prepared by the steps `before`; `kind` is that of the kernel (`kind_of`)."""
+        """Fold number k, prepared by the steps `before`; `kind` is that of the kernel (`kind_of`).
+
+        Calls with the same `setting` have the same steps.
+        """
         train, test = split
         if before is not None and kind == "given":
             return Refused("a pipeline changes a precomputed kernel matrix")
+        steps = None if before is None else setting
         own = (np.dtype(dtype).name, kind)
-        if before is None:
-            made = self._once(("whole", *own), lambda: self._with_kernels(_checked(X, kind), dtype))
+        if is_row_wise(before):
+            made = self._once(
+                (None, steps), own, lambda: self._with_kernels(_whole(X, y, before, kind), dtype)
+            )
             if isinstance(made, Refused):
                 return made
             # A shared matrix has every row once.
             if made[1] is None or len(np.unique(train)) == len(train):
                 return Fold(made[0], train, test, made[1])
         made = self._once(
-            (k, repr(before), *own), lambda: self._with_kernels(_prepared(X, y, split, before, kind), dtype)
+            (k, steps), own, lambda: self._with_kernels(self._prepared(X, y, split, before, kind), dtype)
         )
         if isinstance(made, Refused):
             return made
         rows = np.arange(len(train) + len(test))
         return Fold(made[0], rows[: len(train)], rows[len(train) :], made[1])
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+    def _once(self, rows: Hashable, own: Hashable, make: Callable[[], Any]) -> Any:
+        """The value of some rows and their use, which the first caller makes while others wait."""
         with self._lock:
-            lock, kept = self._made.setdefault(key, (threading.Lock(), []))
-            self._made.move_to_end(key)
+            kept = self._made.setdefault(rows, {})
+            lock, value = kept.setdefault(own, (threading.Lock(), []))
+            self._made.move_to_end(rows)
             while len(self._made) > self.keep:
                 self._made.popitem(last=False)
         with lock:
-            if not kept:
-                kept.append(make())
-            return kept[0]
+            if not value:
+                value.append(make())
+            return value[0]
+
+    def _prepared(self, X: Any, y: Any, split: tuple[Index, Index], before: Any, kind: str) -> Any:
+        """Training rows, then held-out ones, as the last step gets them, or Refused."""
+        if kind == "given":
+            checked, rows = _checked(X, kind), np.concatenate(split)
+            return checked if isinstance(checked, Refused) else checked[np.ix_(rows, rows)]
+        parts = [safe_indexing(X, rows) for rows in split]
+        if before is not None:
+            fitted = clone(before)
+            labels = None if y is None else safe_indexing(y, split[0])
+            again = parts[: self.scores_training]
+            try:
+                parts = [fitted.fit_transform(parts[0], labels), fitted.transform(parts[1])]
+                again = [fitted.transform(part) for part in again]
+            except Exception as error:  # of a step that the user has put there
+                return Refused(f"the pipeline before the last step failed ({because(error)})")
+            if not all(_same(parts[0], part) for part in again):
+                return Refused("the pipeline transforms training rows in one way to fit, in another to score")
+        parts = [_checked(part, kind) for part in parts]
+        for part in parts:
+            if isinstance(part, Refused):
+                return part
+        if kind == "function":
+            return np.concatenate([np.asarray(part, dtype=object) for part in parts])
+        return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.vstack(parts)
 
     def _with_kernels(self, X: Any, dtype: Any) -> tuple[Any, SharedKernels | None] | Refused:
         if isinstance(X, Refused):
@@ -143,12 +192,12 @@ _receiving = threading.Lock()
 _held: weakref.WeakValueDictionary[str, Folds] = weakref.WeakValueDictionary()
 
 
-def _received(token: str, memory: float, keep: int) -> Folds:
+def _received(token: str, *arguments: Any) -> Folds:
     """The folds of a job that comes from another process: those of the jobs that run here, or new ones."""
     with _receiving:
         folds = _held.get(token)
         if folds is None:
-            folds = _held[token] = Folds(memory, keep)
+            folds = _held[token] = Folds(*arguments)
         return folds
 
 
@@ -173,23 +222,21 @@ def _checked(X: Any, kind: str) -> Any:
     return checked
 
 
-def _prepared(X: Any, y: Any, split: tuple[Index, Index], before: Any, kind: str) -> Any:
-    """Training rows, then held-out ones, as the last step gets them, or Refused."""
-    if kind == "given":
-        checked, rows = _checked(X, kind), np.concatenate(split)
-        return checked if isinstance(checked, Refused) else checked[np.ix_(rows, rows)]
-    parts = [safe_indexing(X, rows) for rows in split]
+def _whole(X: Any, y: Any, before: Any, kind: str) -> Any:
+    """All rows as the last step gets them, by steps that transform each on its own, or Refused."""
     if before is not None:
-        fitted = clone(before)
-        labels = None if y is None else safe_indexing(y, split[0])
         try:
-            parts = [fitted.fit_transform(parts[0], labels), fitted.transform(parts[1])]
+            X = clone(before).fit_transform(X, y)
         except Exception as error:  # of a step that the user has put there
             return Refused(f"the pipeline before the last step failed ({because(error)})")
-    parts = [_checked(part, kind) for part in parts]
-    for part in parts:
-        if isinstance(part, Refused):
-            return part
-    if kind == "function":
-        return np.concatenate([np.asarray(part, dtype=object) for part in parts])
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.vstack(parts)
+    return _checked(X, kind)
+
+
+def _same(rows: Any, others: Any) -> bool:
+    """Whether two sets of rows are the same but for rounding."""
+    if sp.issparse(rows):
+        return bool(rows.shape == others.shape and abs(rows - others).sum() <= _ROUNDING * abs(rows).sum())
+    rows, others = np.asarray(rows), np.asarray(others)
+    if rows.dtype.kind not in "biuf" or others.dtype.kind not in "biuf":
+        return bool(np.array_equal(rows, others))
+    return bool(rows.shape == others.shape and np.abs(rows - others).sum() <= _ROUNDING * np.abs(rows).sum())

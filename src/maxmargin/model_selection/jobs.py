@@ -10,6 +10,7 @@ from sklearn import get_config
 from maxmargin._types import Index
 from maxmargin.model_selection.counts import Counts
 from maxmargin.model_selection.folds import Folds
+from maxmargin.model_selection.memo import Memo
 
 #: Scores and times of a node on a fold, as scikit-learn's `cv_results_` is made of, and its trainer.
 Result = dict[str, Any]
@@ -19,11 +20,15 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Job:
-    """Folds, nodes in the order in which they are trained, and the node that each starts from, or -1."""
+    """Folds, nodes in the order in which they are trained, and the node that each starts from, or -1.
+
+    `setting` is the number of the setting of the steps before the last, which all nodes have in common.
+    """
 
     folds: tuple[int, ...]
     nodes: tuple[int, ...]
     parents: tuple[int, ...]
+    setting: int = 0
 
     @property
     def keys(self) -> list[Key]:
@@ -47,5 +52,7 @@ class SearchSetup:
     workers: int = 1
     # Nodes that running jobs have finished, for the progress bar.
     counts: Counts = field(default_factory=Counts)
+    # What jobs would compute again from the same labels and weights.
+    memo: Memo = field(default_factory=Memo)
     # scikit-learn's configuration, of which every thread has its own.
     config: dict[str, Any] = field(default_factory=get_config)

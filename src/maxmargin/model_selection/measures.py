@@ -45,6 +45,12 @@ def two_class_shares(values: Floats, labels: NDArray[Any], classes: NDArray[Any]
     return np.count_nonzero(right, axis=1) / right.shape[1]
 
 
+def class_shares(winners: NDArray[np.intp], labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
+    """For every row of class numbers the share of samples that get the right class."""
+    right = classes[winners] == labels
+    return np.count_nonzero(right, axis=1) / right.shape[1]
+
+
 def share(right: Any) -> float:
     """The mean of truth values."""
     return float(np.count_nonzero(right)) / len(right)

@@ -7,15 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import clone
-
 from maxmargin._sklearn import validate_parameters
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.model_selection.folds import kind_of
 from maxmargin.model_selection.jobs import Job, SearchSetup
 from maxmargin.model_selection.overrides import overridden
-from maxmargin.model_selection.pipelines import split_parameters, split_pipeline
+from maxmargin.model_selection.pipelines import pipeline_kinds, split_parameters, split_pipeline, steps_before
 from maxmargin.model_selection.refusal import Refused, because
+from maxmargin.model_selection.settings import mark
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Nodes:
     Parameters
     ----------
     before : Pipeline or None
-        The steps before the estimator, with the parameters that all nodes have in common.
+        The steps before the estimator, with the parameters that all nodes have in common; not fitted.
     prefix : str
         Of the estimator's parameters in the pipeline.
     estimators : dict
@@ -53,19 +52,17 @@ class Nodes:
 
 def nodes_of(setup: SearchSetup, job: Job) -> Nodes | Refused:
     """The estimators of a job, or why they cannot be trained on shared kernel matrices."""
-    before, last, prefix = split_pipeline(setup.estimator)
+    _, last, prefix = split_pipeline(setup.estimator)
     kind, candidates = type(last).__name__, [setup.candidates[node] for node in job.nodes]
     if not isinstance(last, BaseSVM):
         return Refused(f"{kind} keeps its own kernel matrix")
-    methods = overridden(type(last))
-    if methods:
-        return Refused(f"{kind} overrides {' and '.join(methods)}, so that its own methods must see the data")
-    outer, _ = split_parameters(candidates[0], prefix)
-    unknown = set(outer).difference(() if before is None else before.get_params())
-    if unknown:
-        return Refused(f"{', '.join(sorted(unknown))} is not a parameter of the steps before the last")
-    if outer:
-        before = clone(before).set_params(**clone(outer, safe=False))
+    for part in {type(last), *pipeline_kinds(setup.estimator)}:
+        methods = " and ".join(overridden(part))
+        if methods:
+            return Refused(f"{part.__name__} overrides {methods}, so that its own methods must see the data")
+    before = steps_before(setup.estimator, split_parameters(candidates[0], prefix)[0])
+    if isinstance(before, Refused):
+        return before
     names = set(last.get_params(deep=False))
     estimators = {}
     for node, params in zip(job.nodes, candidates, strict=True):
@@ -103,12 +100,7 @@ def invalid_parameters(estimators: Iterable[Any]) -> str | None:
 
 def _differ_in_nothing_but(name: str, a: dict[str, Any], b: dict[str, Any]) -> bool:
     others = (set(a) | set(b)) - {name}
-    return all(key in a and key in b and _same(a[key], b[key]) for key in others)
-
-
-def _same(a: Any, b: Any) -> bool:
-    # As for the nodes of a path, see `plan`: values of any type have a text, but not all can be compared.
-    return a is b or (type(a) is type(b) and repr(a) == repr(b))
+    return all(key in a and key in b and mark(a[key]) == mark(b[key]) for key in others)
 
 
 def _may_be_indefinite(estimator: Any) -> bool:

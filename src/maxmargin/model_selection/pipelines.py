@@ -4,22 +4,71 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from maxmargin.model_selection.refusal import Refused, because
 
-def split_pipeline(estimator: Any) -> tuple[Any, Any, str]:
-    """The steps before the last as a pipeline (or None), the last step, and the prefix of its parameters."""
+_NOTHING = (None, "passthrough")
+
+
+def split_pipeline(estimator: Any) -> tuple[Pipeline | None, Any, str]:
+    """The steps before the last as a pipeline (or None), the last step, and the prefix of its parameters.
+
+    The pipeline keeps the names of all steps, and the last one passes its rows on: parameters have the same
+    names as before, and a cache (`memory`) sees the same steps. A pipeline that is the last step of another
+    is split too.
+    """
     if not isinstance(estimator, Pipeline):
         return None, estimator, ""
-    steps = [
-        (name, step) for name, step in estimator.steps[:-1] if step is not None and step != "passthrough"
-    ]
-    name, last = estimator.steps[-1]
-    before = Pipeline(steps, memory=estimator.memory) if steps else None
-    return before, last, f"{name}__"
+    name, step = estimator.steps[-1]
+    inner, last, prefix = split_pipeline(step)
+    steps = [*estimator.steps[:-1], (name, "passthrough" if inner is None else inner)]
+    return Pipeline(steps, memory=estimator.memory), last, f"{name}__{prefix}"
+
+
+def pipeline_kinds(estimator: Any) -> list[type]:
+    """The classes of a pipeline and of those that are its last steps."""
+    found = []
+    while isinstance(estimator, Pipeline):
+        found.append(type(estimator))
+        estimator = estimator.steps[-1][1]
+    return found
 
 
 def split_parameters(params: dict[str, Any], prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parameters of the steps before the last, and those of the last step by their own names."""
     own = {k[len(prefix) :]: v for k, v in params.items() if k.startswith(prefix)}
     return {k: v for k, v in params.items() if not k.startswith(prefix)}, own
+
+
+def steps_before(estimator: Any, outer: dict[str, Any]) -> Pipeline | Refused | None:
+    """The steps before the last with the parameters `outer`; None if they pass all rows on as they are."""
+    before, _, prefix = split_pipeline(estimator)
+    if outer:
+        if before is None:
+            return Refused(f"{', '.join(sorted(outer))} is not a parameter of the estimator")
+        others = sorted(_whole_pipeline(prefix).intersection(outer))
+        if others:
+            return Refused(f"{', '.join(others)} is not a parameter of the steps before the last")
+        try:
+            before = clone(before).set_params(**clone(outer, safe=False))
+        except (AttributeError, TypeError, ValueError) as error:
+            return Refused(f"the steps before the last cannot be set ({because(error)})")
+    return None if before is None or passes_rows_on(before) else before
+
+
+def passes_rows_on(step: Any) -> bool:
+    """Whether a step of a pipeline leaves its rows as they are."""
+    if isinstance(step, Pipeline):
+        return all(passes_rows_on(inner) for _, inner in step.steps)
+    return step is None or (isinstance(step, str) and step in _NOTHING)
+
+
+def _whole_pipeline(prefix: str) -> set[str]:
+    """Names of parameters that replace the last step, or all steps."""
+    found, path = {"steps"}, ""
+    for name in prefix.split("__")[:-1]:
+        found |= {path + name, f"{path}{name}__steps"}
+        path += f"{name}__"
+    return found

@@ -16,7 +16,9 @@ from typing import Any
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.model_selection.jobs import Job
 from maxmargin.model_selection.path import Path
-from maxmargin.model_selection.pipelines import split_parameters, split_pipeline
+from maxmargin.model_selection.pipelines import split_parameters, split_pipeline, steps_before
+from maxmargin.model_selection.row_wise import is_row_wise
+from maxmargin.model_selection.settings import mark_all
 from maxmargin.model_selection.trainers.c_path import has_c_path
 
 PATHS = ("auto", "up", "down", "cold")
@@ -59,7 +61,7 @@ def _link(
     lines: dict[Any, list[int]] = {}
     for k, params in enumerate(candidates):
         if k in nodes and isinstance(params.get(name), Real):
-            rest = tuple(sorted((other, repr(v)) for other, v in params.items() if other != name))
+            rest = mark_all({other: v for other, v in params.items() if other != name})
             lines.setdefault(rest, []).append(k)
     for line in lines.values():
         line.sort(key=lambda k: float(candidates[k][name]), reverse=not ascending)
@@ -72,8 +74,10 @@ def jobs_of(
 ) -> list[Job]:
     """Jobs that share a kernel matrix follow each other.
 
-    All folds of an `SVC` or `SVR` are one job, as they start from each other, if there are enough jobs for
-    the workers.
+    All folds of an `SVC` or `SVR` are one job, as they start from each other, if they share their rows and
+    there are enough jobs for the workers. Where the steps before the last learn from the training rows, every
+    fold has rows and distances of its own, so that all jobs of a fold follow each other. Within a setting the
+    largest gamma comes first, see `_largest_gamma_first`.
     """
     _, last, prefix = split_pipeline(estimator)
     found: dict[int, list[tuple[int, int]]] = {}
@@ -82,20 +86,46 @@ def jobs_of(
         root[node] = root.get(parent, node)
         found.setdefault(root[node], []).append((node, parent))
     trees: list[Any] = [tuple(zip(*found[k], strict=True)) for k in sorted(found)]
-    trees = [part for tree in trees for part in _one_preprocessing(tree, candidates, prefix)]
-    one_for_all = has_c_path(last) and len(trees) >= 2 * workers
-    folds = [tuple(range(n_splits))] if one_for_all else [(k,) for k in range(n_splits)]
-    return [Job(some, nodes, links) for nodes, links in trees for some in folds]
+    outer = [split_parameters(params, prefix)[0] for params in candidates]
+    settings: dict[Any, list[Any]] = {}
+    for tree in trees:
+        for setting, part in _one_preprocessing(tree, outer):
+            settings.setdefault(setting, []).append(part)
+    count = sum(map(len, settings.values()))
+    jobs: list[Job] = []
+    for number, some_parts in enumerate(settings.values()):
+        parts = _largest_gamma_first(some_parts, candidates, f"{prefix}gamma")
+        if not is_row_wise(steps_before(estimator, outer[parts[0][0][0]])):
+            jobs += [Job((k,), nodes, links, number) for k in range(n_splits) for nodes, links in parts]
+            continue
+        one_for_all = has_c_path(last) and count >= 2 * workers
+        folds = [tuple(range(n_splits))] if one_for_all else [(k,) for k in range(n_splits)]
+        jobs += [Job(some, nodes, links, number) for nodes, links in parts for some in folds]
+    return jobs
 
 
-def _one_preprocessing(tree: Any, candidates: Sequence[dict[str, Any]], prefix: str) -> list[Any]:
+def _one_preprocessing(tree: Any, outer: Sequence[dict[str, Any]]) -> list[tuple[Any, Any]]:
     """The tree in parts that differ in the parameters of the steps before the last, and so in their rows."""
-    groups: dict[str, list[int]] = {}
+    groups: dict[Any, list[int]] = {}
     for at, node in enumerate(tree[0]):
-        outer, _ = split_parameters(candidates[node], prefix)
-        groups.setdefault(repr(sorted(outer.items(), key=lambda item: item[0])), []).append(at)
+        groups.setdefault(mark_all(outer[node]), []).append(at)
     out = []
-    for places in groups.values():
+    for setting, places in groups.items():
         nodes = tuple(tree[0][at] for at in places)
-        out.append((nodes, tuple(p if p in nodes else -1 for p in (tree[1][at] for at in places))))
+        links = tuple(p if p in nodes else -1 for p in (tree[1][at] for at in places))
+        out.append((setting, (nodes, links)))
     return out
+
+
+def _largest_gamma_first(trees: list[Any], candidates: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """The trees of a preprocessing by falling gamma, the parameter `name`.
+
+    A wide kernel with few support vectors is trained in the least time: the last jobs are short, so that no
+    worker waits long for another to finish.
+    """
+
+    def order(tree: Any) -> float:
+        gamma = candidates[tree[0][0]].get(name)
+        return -float(gamma) if isinstance(gamma, Real) else 0.0
+
+    return sorted(trees, key=order)

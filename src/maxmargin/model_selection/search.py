@@ -198,7 +198,8 @@ class SVMSearchCV(GridSearchCV):
             estimator=clone(self.estimator), candidates=candidates, splits=splits, scorers=scorers,
             fit_params=dict(routed.estimator.fit), score_params=dict(routed.scorer.score),
             return_train_score=self.return_train_score, error_score=self.error_score,
-            folds=Folds(self.memory * 1e6), workers=self._workers(),
+            folds=Folds(self.memory * 1e6, min(2, self._workers()), self.return_train_score),
+            workers=self._workers(),
         )  # fmt: skip
         with ProgressBar(self._progress(), len(candidates), len(splits), setup.counts) as bar:
             try:

@@ -52,7 +52,8 @@ class Work:
         weight = self._weights(nodes)
         if isinstance(weight, Refused):
             return weight
-        problem = self._problem_of_targets(nodes)
+        # The nodes of a search are of one kind.
+        problem = self.setup.memo.get("targets", lambda: self._problem_of_targets(nodes))
         if problem is not None:
             return Refused(problem)
         folds = []
@@ -119,9 +120,12 @@ class FoldWork:
         self.counts = work.counts
         self.weight = weight
         self.split = self.setup.splits[k]
-        train, test = self.split
-        self.labels = None if work.y is None else np.asarray(safe_indexing(work.y, train))
-        self.test_labels = None if work.y is None else np.asarray(safe_indexing(work.y, test))
+        self.labels, self.test_labels = self.setup.memo.get(("labels", k), self._labels)
+
+    def _labels(self) -> list[NDArray[Any] | None]:
+        """Labels of the training and of the held-out rows."""
+        y = self._work.y
+        return [None if y is None else np.asarray(safe_indexing(y, rows)) for rows in self.split]
 
     @cached_property
     def kept(self) -> Index:
@@ -137,6 +141,13 @@ class FoldWork:
     @cached_property
     def class_rows(self) -> ClassRows | Refused:
         """The training rows of a classifier that has `class_weight`."""
+        given = self.nodes.first.class_weight
+        by_name = given is None or isinstance(given, str)
+        found = self.setup.memo.get(("classes", self.k, given), self._classes) if by_name else self._classes()
+        return found if isinstance(found, Refused) else ClassRows(self.fold.train[self.kept], *found)
+
+    def _classes(self) -> tuple[Index, Floats, NDArray[Any]] | Refused:
+        """Classes by number and factors of C of the rows that are kept, and the labels."""
         assert self.labels is not None
         y = self.labels[self.kept]
         classes, label = np.unique(y, return_inverse=True)
@@ -149,7 +160,7 @@ class FoldWork:
         if (factors < 0).any():
             return Refused("class_weight has negative numbers")
         weight = factors[label] if self.weight is None else self.weight[self.kept] * factors[label]
-        return ClassRows(self.fold.train[self.kept], label, weight, classes)
+        return label, weight, classes
 
     @property
     def halves(self) -> list[tuple[Index, Any]]:
@@ -222,7 +233,9 @@ def _fold_work(work: Work, nodes: Nodes, k: int, weight: Floats | None) -> FoldW
         targets = regression_targets(np.asarray(safe_indexing(work.y, train)))
         finest = max(finest, _FINE_FOR_TARGETS * float(np.max(np.abs(targets), initial=0.0)))
     dtype = np.float32 if nodes.tol >= finest else np.float64
-    fold = work.setup.folds.get(work.X, work.y, k, (train, test), nodes.before, dtype, nodes.kind)
+    fold = work.setup.folds.get(
+        work.X, work.y, k, (train, test), nodes.before, dtype, nodes.kind, work.job.setting
+    )
     if isinstance(fold, Refused):
         return fold
     found = FoldWork(work, nodes, k, fold, None if weight is None else weight[train])

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 # -- precision of kernel rows -------------------------------------------------------------------
 
-#: Rows of the largest problem up to which kernel values are float64 at once: checking float32 values would
-#: cost more. [rows; peers: breast_cancer, digits]
-DOUBLE_UP_TO = 512
+#: Rows of the largest problem up to which kernel values are float64 at once, because checking float32 values
+#: would cost more: of a single problem that is solved in one compiled call, and of others.
+#: [rows; peers: breast_cancer, diabetes; digits]
+DOUBLE_UP_TO, DOUBLE_ELSE_UP_TO = 256, 512
 #: The same where float32 is likely to be too rough for the tolerance. [rows; peers: german with C=1000]
 DOUBLE_IF_ROUGH_UP_TO = 2048
 #: Tolerance that float32 rows are asked for first; also the smallest for which a float32 factor of Newton's
@@ -31,6 +32,9 @@ RECOMPUTE_ALWAYS, RECOMPUTE_SHARE = 1 << 18, 0.1
 #: Products that recomputing in double-double arithmetic may take (some seconds), and the time of one relative
 #: to float64. [products, ratio; steps]
 DOUBLE_DOUBLE_MOST, DOUBLE_DOUBLE_TIME = 1 << 28, 40.0
+#: Rows up to which a single problem gets a copy of a given kernel matrix in its own order, so that one
+#: compiled call can solve it; with 2,000 rows the copy costs more than that saves. [rows; by hand]
+COPIED_UP_TO = 1024
 
 # -- threads ------------------------------------------------------------------------------------
 
@@ -43,6 +47,9 @@ VALUES_PER_VARIABLE = 100
 
 #: Values of the data in panels, and variables, up to which it is done. [values, variables; peers: digits]
 WHOLE_MOST_VALUES, WHOLE_MOST_VARIABLES = 1 << 23, 4096
+#: Rows of the largest problem up to which it is done with a complete matrix, for kernels other than rbf: the
+#: largest working set, for which the loop would compute it too. [rows]
+WHOLE_TABLE_MOST_ROWS = 2048
 #: Pair steps per variable after which `Batch`'s loop goes on, and how many there may be always.
 #: [steps; by hand, not tuned]
 WHOLE_PATIENCE, WHOLE_FEWEST_STEPS = 16, 1000
@@ -111,6 +118,20 @@ CHOLESKY_AT_ONCE, CHOLESKY_BLOCK = 1536, 512
 #: Time of a product in the solution for one column, relative to one in a slice of work (`_compiled.limits`).
 #: [ratio; not tuned]
 CHOLESKY_SOLVE = 0.2
+#: Smoothing of the first proximal step, in units of the violation at its start. [ratio; a9a, covtype, ijcnn1]
+PROXIMAL_START = 2.5
+#: Newton steps for weights, at most and typically. [steps; a9a, covtype, ijcnn1]
+PROXIMAL_MOST, PROXIMAL_TYPICAL = 300, 60
+#: Features up to which they are taken at the beginning, if there are so many variables per feature; and up to
+#: which they are taken at all. [features, variables, features; a9a, w8a, covtype, ijcnn1]
+PROXIMAL_AT_ONCE, PROXIMAL_ROWS, PROXIMAL_FEATURES = 150, 50, 1000
+#: Seconds of a product in such a step, passes over the variables in units of products, and seconds per entry
+#: of its matrix. [seconds, products, seconds; not tuned]
+PROXIMAL_PRODUCT, PROXIMAL_PASSES, PROXIMAL_MATRIX = 1e-9, 40, 2e-8
+#: Coordinate descent: the largest share of non-zeros for which it is taken; the penalty of the sums, relative
+#: to a mean curvature; passes at most, and those by which their pace is judged.
+#: [share, ratio, passes, passes; text, w8a]
+DESCENT_DENSITY, DESCENT_PENALTY, DESCENT_PASSES, DESCENT_SPAN = 0.01, 0.1, 150, 10
 #: Multiplications that a finish by gradient projection may take. [multiplications; papers/rosen.py]
 PROJECTION_MOST = 4_000_000_000
 #: Steps of it per free variable at most. [steps; not tuned]
@@ -142,12 +163,17 @@ PATH_COLUMNS, PATH_FIXED = 16, 512
 #: Rows of the largest block, the share of them that may be free, and violators at a bound that a block
 #: includes besides half as many as there are free variables. [rows, share, variables; not tuned]
 PATH_BLOCK, PATH_BLOCK_FREE, PATH_VIOLATORS = 2048, 0.9, 256
+#: Rows up to which pair steps use the matrix itself, and go on to the tolerance. [rows; not tuned, pairs of
+#: digits have 200, of letter 120]
+PATH_SMALL = 256
 #: Share of all rows above which pair steps use the matrix itself; variables in a block that are no longer
 #: wanted, per wanted one, above which they are removed. [shares; not tuned]
 PATH_DIRECT, PATH_UNUSED = 0.65, 0.5
 #: Variables at a bound per free one below which the multipliers are kept when C grows, and above which the
 #: fold before is the better start. [ratios; not tuned]
 PATH_KEEP, PATH_FROM_FOLD = 0.1, 30.0
+#: Rows whose decision values are computed together: their kernel values stay in the cache. [rows; not tuned]
+PATH_HELD_OUT = 512
 
 # -- the papers' algorithms ---------------------------------------------------------------------
 

@@ -26,14 +26,7 @@ def finalised(state: State, status: Status, precision: Precision) -> Status:
         state.u = problem.start()
         state.g = problem.gradient(state.u, state.gram)
         status = Status.STALLED if overflow else status
-    snapped = problem.snap(state.u)
-    moved = np.flatnonzero(snapped != state.u)
-    if len(moved) and not current().late:
-        g, change = state.g.copy(), snapped - state.u
-        problem.update(g, moved, change[moved], state.gram)
-        noise = state.noise + problem.rounding(change, np.arange(problem.m), state.gram)
-        if status is not Status.SOLVED or problem.violation(snapped, g, noise) <= state.stop.tol:
-            state.u, state.g, state.noise = snapped, g, noise
+    status = _storable(state, status)
     if status is not Status.SOLVED:
         _allow_for_rounding(state, precision, quickly=status in (Status.MAX_TIME, Status.INTERRUPTED))
     if not problem.feasible(state.u):
@@ -42,6 +35,35 @@ def finalised(state: State, status: Status, precision: Precision) -> Status:
         state.g = problem.gradient(state.u, state.gram)
         _allow_for_rounding(state, precision, quickly=True)
         return Status.STALLED if status is Status.SOLVED else status
+    return status
+
+
+def _storable(state: State, status: Status) -> Status:
+    """Move u to where a model can store it: onto bounds, and so that sums of paired variables are exact.
+
+    Variables stay where they are if the tolerance would not hold on the bounds. Sums must be exact: models
+    store them, and with huge kernel values an ulp of them matters.
+    """
+    problem = state.problem
+    everything = np.arange(problem.m)
+    exact = problem.with_exact_pairs(state.u)
+    if current().late:
+        if exact is not state.u:  # no time for kernel rows: what rounding the sums changes at most
+            state.noise = state.noise + problem.rounding(state.u, everything, state.gram)
+        return status
+    for point in (problem.snap(state.u), exact):
+        if np.array_equal(point, state.u):
+            break
+        g, change = state.g.copy(), problem.net_change(state.u, point)
+        moved = np.flatnonzero(change)
+        problem.update(g, moved, change[moved], state.gram)
+        exchanged = problem.ridge * (point - state.u - change)
+        g += exchanged
+        noise = state.noise + problem.rounding(change, everything, state.gram) + 2.0**-51 * np.abs(exchanged)
+        holds = status is not Status.SOLVED or problem.violation(point, g, noise) <= state.stop.tol
+        if holds or point is exact:
+            state.u, state.g, state.noise = point, g, noise
+            return status if holds else Status.STALLED
     return status
 
 

@@ -30,9 +30,11 @@ def exact_entries(problem: Dual, u: Floats, some: Index, gram: Rows, allowed: fl
     g = problem.exact_gradient(u, some, gram)
     error = problem.rounding(u, some, gram, double=True)
     poor = np.flatnonzero(~(error <= 0.01 * allowed))
-    if len(poor) and len(poor) * np.count_nonzero(u) * gram.cost <= costs.DOUBLE_DOUBLE_MOST:
+    values = gram.sum_cost(len(poor), int(np.count_nonzero(u))) if len(poor) else 0.0
+    if len(poor) and values * gram.cost <= costs.DOUBLE_DOUBLE_MOST:
+        each = costs.DOUBLE_DOUBLE_TIME * gram.cost * values / len(poor)
         with np.errstate(over="ignore", invalid="ignore"):
-            for start, stop in slices(len(poor), costs.DOUBLE_DOUBLE_TIME * np.count_nonzero(u) * gram.cost):
+            for start, stop in slices(len(poor), each):
                 part = poor[start:stop]
                 g[part] = problem.accurate_gradient(u, some[part], gram)
             # The rounding of the result, and that of exponentials or of a user's function.
@@ -58,7 +60,7 @@ def measured(
     """
     support = int(np.count_nonzero(u))
     everything = np.arange(problem.m)
-    if problem.m * support <= max(costs.RECOMPUTE_ALWAYS, limit):
+    if gram.sum_cost(problem.m, support) <= max(costs.RECOMPUTE_ALWAYS, limit):
         return Measurement(*exact_entries(problem, u, everything, gram, allowed))
     # The errors of entries that are not in the sample are in proportion to what the bounds allow for.
     noise = np.maximum(problem.rounding(u, everything, gram), 1e-300)
@@ -69,7 +71,7 @@ def measured(
         of = np.flatnonzero(kind)
         if len(of):
             # Few enough: all of them.
-            few = len(of) * support <= max(costs.RECOMPUTE_ALWAYS, 0.1 * limit)
+            few = gram.sum_cost(len(of), support) <= max(costs.RECOMPUTE_ALWAYS, 0.1 * limit)
             some = of if few else sampled(of[near[of]], of, noise)
             exact, error = exact_entries(problem, u, some, gram, allowed)
             found = np.abs(exact - g[some]) + error

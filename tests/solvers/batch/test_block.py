@@ -7,10 +7,17 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
-from maxmargin import dual
+from maxmargin import _costs, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.gram.view import View
-from maxmargin.solvers.batch.block import FullBlock, PanelBlock, block_for, compute_row
+from maxmargin.solvers.batch.block import (
+    FullBlock,
+    GivenBlock,
+    IndexBlock,
+    PanelBlock,
+    block_for,
+    compute_row,
+)
 
 N, GAMMA = 400, 0.4
 RTOL = {"float32": 3e-5, "float64": 1e-12}
@@ -91,6 +98,44 @@ def test_both_blocks_equal_the_matrix_after_any_sequence_of_members(kind, ridge,
                 np.testing.assert_allclose(read(block, size)[at], expected, atol=RTOL[dtype])
                 np.testing.assert_allclose(block.diag[there], np.diag(expected), rtol=1e-6)
             np.testing.assert_array_equal(np.diag(panel.Q)[there], panel.diag[there])
+
+
+@BOTH
+@pytest.mark.parametrize("ridge", [False, True])
+@pytest.mark.parametrize("kind", ["in place", "index", "view"])
+def test_a_block_of_given_values_equals_the_matrix_after_any_sequence_of_members(kind, ridge, dtype):
+    K = np.random.default_rng(3).normal(size=(90, 90))
+    K = (K + K.T).astype(dtype)
+    samples = np.arange(90) if kind == "in place" else np.random.default_rng(4).permutation(90)[:70]
+    whole = Gram(K, "precomputed", dtype=dtype, index=samples if kind == "index" else None)
+    gram = whole.view(samples) if kind == "view" else whole
+    problem = problem_of(samples, ridge)
+    Q = K.astype(np.float64)[np.ix_(samples, samples)] + np.diag(problem.ridge)
+    for size in (1, 17, 60):
+        block = GivenBlock(problem, gram, size)
+        for ids in entered([block], problem.m, size, 4, seed=size):
+            there = np.flatnonzero(ids >= 0)
+            expected = Q[np.ix_(ids[there], ids[there])]
+            np.testing.assert_allclose(read(block, size)[np.ix_(there, there)], expected, rtol=1e-6)
+
+
+@BOTH
+@pytest.mark.parametrize("frequent", [0.0, 0.07, 2.0])  # all columns in panels, some, none
+@pytest.mark.parametrize("kind", ["gram", "index", "view", "own cache"])
+def test_the_block_of_wide_sparse_samples_equals_the_matrix(kind, frequent, dtype, monkeypatch):
+    monkeypatch.setattr(_costs, "PANEL_COLUMNS", 0)
+    monkeypatch.setattr(_costs, "FREQUENT", frequent)
+    gram, samples = gram_of("csr", dtype, kind)
+    problem = problem_of(samples)
+    assert not gram.panelled and type(block_for(problem, gram, 10)) is IndexBlock
+    Q = matrix(problem, samples, "csr")
+    for size in (1, 17, 150):
+        block = IndexBlock(problem, gram, size)
+        for ids in entered([block], problem.m, size, 6, seed=size):
+            there = np.flatnonzero(ids >= 0)
+            values = read(block, size)[np.ix_(there, there)]
+            np.testing.assert_allclose(values, Q[np.ix_(ids[there], ids[there])], atol=RTOL[dtype])
+            np.testing.assert_array_equal(np.diag(block.Q)[there], block.diag[there])
 
 
 @STORAGE
@@ -190,4 +235,6 @@ def test_the_panels_are_used_only_where_the_matrix_is_the_plain_kernel():
     assert type(block_for(dual.nearest_points(Y), gram, 10)) is FullBlock
     assert type(block_for(dual.minimum_norm(Y), gram, 10)) is FullBlock
     assert type(block_for(problem_of(samples), Gram(DENSE, "linear"), 10)) is FullBlock
-    assert type(block_for(problem_of(samples), Gram(np.eye(N), "precomputed"), 10)) is FullBlock
+    given = Gram(np.eye(N), "precomputed")
+    assert type(block_for(problem_of(samples), given, 10)) is GivenBlock
+    assert type(block_for(dual.minimum_norm(Y), given, 10)) is FullBlock

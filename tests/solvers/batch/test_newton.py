@@ -324,3 +324,9 @@ def test_without_a_minimum_a_run_ends_with_a_feasible_point(C):
     assert model.status_ == "stalled"
     coef = model.dual_coef_
     assert np.isfinite(coef).all() and abs(coef.sum()) <= 1e-9 * np.abs(coef).sum()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_the_ridge_of_a_matrix_near_the_largest_float32_is_finite():
+    Q = np.diag(np.full(8, 1e38, np.float32))
+    assert np.isfinite(NewtonFinish()._ridged(Q)).all()

@@ -126,9 +126,9 @@ def test_pairs_in_several_threads_are_those_of_one():
 
 @pytest.mark.parametrize(
     ("change", "stop"),
-    [({"kernel": "linear"}, Stop()), ({}, Stop(max_iter=100)), ({}, Stop(criterion="gap"))],
+    [({"kernel": lambda a, b: a @ b.T}, Stop()), ({}, Stop(max_iter=100)), ({}, Stop(criterion="gap"))],
 )
-def test_other_kernels_budgets_and_criteria_are_left_alone(change, stop):
+def test_callables_budgets_and_criteria_are_left_alone(change, stop):
     X = np.random.default_rng(0).normal(size=(50, 3))
     gram = Gram(X, **{"gamma": 0.5, **change})
     assert WholeProblems.over(gram, np.array([0, 50]), [problem_on(X)], stop) is None

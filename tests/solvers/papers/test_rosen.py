@@ -243,6 +243,21 @@ def test_a_known_block_is_not_computed_again_and_counts_as_used_only_when_it_is_
     assert gram.n_calls == 0
 
 
+def test_without_a_violator_it_is_stuck_and_asks_for_more_precise_gradients():
+    n = costs.FACE_WHOLE + 2
+    y = np.repeat([-1.0, 1.0], n // 2)
+    problem = dual.c_svc(y, C=0.1)
+    gram = Gram(np.eye(n), "precomputed")
+    u = np.where(y > 0, problem.hi, problem.lo)
+    state = State(problem, gram, u, problem.gradient(u, gram), Stop(1e-9))
+    state.least, state.most = problem.extremes(u, state.g)
+    assert state.least > state.most
+    solver = Rosen("conjugate")
+    solver.advance(state, solver.begin(state))
+    assert state.stuck
+    np.testing.assert_array_equal(state.u, u)
+
+
 def test_rank_counts_within_groups():
     assert _rank(np.array([0, 0, 0, 2, 2, 5])).tolist() == [0, 1, 2, 0, 1, 0]
     assert _rank(np.array([], dtype=int)).tolist() == []

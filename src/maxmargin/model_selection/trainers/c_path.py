@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from functools import partial
-from itertools import combinations
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -22,24 +20,32 @@ from maxmargin.estimators.svr import SVR
 from maxmargin.estimators.targets import regression_targets
 from maxmargin.model_selection.counts import JobCounts
 from maxmargin.model_selection.jobs import Key, Result
-from maxmargin.model_selection.measures import regression_measure, regression_scores, two_class_shares
+from maxmargin.model_selection.measures import (
+    class_shares,
+    regression_measure,
+    regression_scores,
+    two_class_shares,
+)
 from maxmargin.model_selection.nodes import Nodes
 from maxmargin.model_selection.overrides import overridden
 from maxmargin.model_selection.refusal import Refused
 from maxmargin.model_selection.scoring import PairAnswers, TargetAnswers
+from maxmargin.model_selection.trainers.class_pairs import ClassPairs
 from maxmargin.model_selection.work import ClassRows, FoldWork, Work
 
 _UNSOLVED = Refused("not solved within the budget of the C path")
 
 
 class Trained(NamedTuple):
-    """Values of all rows of a matrix on one fold, for every C, and which C were solved.
+    """A fold for every C: values of the rows of each half that is scored, and which C were solved.
 
-    The values have the shape (n_C, n, n_pairs) of a classifier or (n_C, n) of a regressor.
+    The values have the shape (n_C, n_rows, n_pairs) of a classifier or (n_C, n_rows) of a regressor;
+    `winners`, of shape (n_C, n_rows), are the classes with the most votes, where there are more than two.
     """
 
-    values: Floats
+    values: list[Floats]
     solved: NDArray[np.bool_]
+    winners: list[NDArray[np.intp]] | None = None
 
 
 def has_c_path(estimator: Any) -> bool:
@@ -127,17 +133,25 @@ def _trained(nodes: Nodes, folds: list[FoldWork], Cs: Floats) -> list[Trained] |
     first = nodes.first
     if isinstance(first, SVR):
         return _regression(K, folds, Cs, float(first.tol), float(first.epsilon), counts)
-    parts = [fold.class_rows for fold in folds]
     # Folds with the same classes are trained together.
     groups: dict[Any, list[int]] = {}
-    known: list[ClassRows] = [part for part in parts if not isinstance(part, Refused)]
-    for k, part in enumerate(known):
-        groups.setdefault(tuple(part.classes.tolist()), []).append(k)
+    for k, fold in enumerate(folds):
+        groups.setdefault(tuple(_classes_of(fold).tolist()), []).append(k)
     found: dict[int, Trained] = {}
     for members in groups.values():
-        trained = _classification(K, [known[k] for k in members], Cs, float(first.tol), counts)
+        trained = _classification(K, [folds[k] for k in members], Cs, float(first.tol), counts)
         found.update(zip(members, trained, strict=True))
     return [found[k] for k in range(len(folds))]
+
+
+def _class_rows(fold: FoldWork) -> ClassRows:
+    part = fold.class_rows
+    assert not isinstance(part, Refused)
+    return part
+
+
+def _classes_of(fold: FoldWork) -> NDArray[Any]:
+    return _class_rows(fold).classes
 
 
 def _regression(
@@ -153,50 +167,36 @@ def _regression(
         mask[rows], y[rows] = True, regression_targets(fold.labels)[fold.kept]
         weight[rows] = 1.0 if fold.weight is None else fold.weight[fold.kept]
     found = solve_folds(K, y, masks, Cs, tol=tol, weight=weight, epsilon=epsilon, monitor=counts.follow)
-    return [Trained(path.decision, path.solved) for path in found]
+    return [
+        Trained([path.decision[:, rows] for rows, _ in fold.halves], path.solved)
+        for fold, path in zip(folds, found, strict=True)
+    ]
 
 
 def _classification(
-    K: Any, parts: list[ClassRows], Cs: Floats, tol: float, counts: JobCounts
+    K: Any, folds: list[FoldWork], Cs: Floats, tol: float, counts: JobCounts
 ) -> list[Trained]:
-    """For each fold the pair values of all rows of K; the folds have the same classes."""
-    from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
+    """For each fold the values of all class pairs; the folds have the same classes."""
+    pairs = ClassPairs(K, [_class_rows(fold) for fold in folds], Cs, tol, counts)
+    halves = [[rows for rows, _ in fold.halves] for fold in folds]
+    scored = np.concatenate([rows for of_fold in halves for rows in of_fold]).astype(np.int64, copy=False)
+    ends = np.cumsum([0, *(sum(map(len, of_fold)) for of_fold in halves)])
+    several = pairs.n_classes > 2
+    values, solved = pairs.many(scored, ends) if several else pairs.two(scored, ends)
+    winners = None
+    if several and all(fold.by_accuracy for fold in folds):
+        from maxmargin.estimators._votes import winners_of_pairs  # compiled: not at import
 
-    n, k = len(K), len(parts[0].classes)
-    pairs = list(combinations(range(k), 2))
-    # A node is finished when all its pairs are.
-    options: dict[str, Any] = {"tol": tol, "monitor": partial(counts.follow, weight=1.0 / len(pairs))}
-    out = [np.empty((len(pairs), len(Cs), n)) for _ in parts]
-    solved = np.ones((len(parts), len(Cs)), np.bool_)
-    classes, factors = np.full((len(parts), n), -1), np.ones((len(parts), n))
-    for f, part in enumerate(parts):
-        classes[f, part.rows], factors[f, part.rows] = part.label, part.factors
-    # A row has the same class in all folds that it is in; its factor may differ ("balanced").
-    whose = classes.max(axis=0)
-    same = bool(np.all((classes < 0) | (factors == factors.max(axis=0, where=classes >= 0, initial=0.0))))
-    for p, (a, b) in enumerate(pairs):
-        rows = np.flatnonzero((whose == a) | (whose == b))
-        # scikit-learn's signs: the second class is positive if there are two, else the first.
-        y = np.where(whose[rows] == a, 1.0, -1.0) * (-1.0 if k == 2 else 1.0)
-        block = K if len(rows) == n else np.ascontiguousarray(K[np.ix_(rows, rows)])
-        masks = classes[:, rows] >= 0
-        if same:
-            weight = factors[:, rows].max(axis=0, where=masks, initial=0.0)
-            found = solve_folds(block, y, masks, Cs, weight=np.where(weight > 0, weight, 1.0), **options)
-        else:
-            each = zip(masks, factors[:, rows], strict=True)
-            found = [solve_folds(block, y, mask[None], Cs, weight=w, **options)[0] for mask, w in each]
-        solved &= np.stack([path.solved for path in found])
-        if len(rows) == n:
-            for f, path in enumerate(found):
-                out[f][p] = path.decision
-            continue
-        columns = K[rows].astype(np.float64, copy=False)  # K is symmetric
-        u, offset = np.stack([path.u for path in found]), np.stack([path.offset for path in found])
-        values = u.reshape(-1, len(rows)) @ columns - offset.reshape(-1, 1)
-        for f, value in enumerate(values.reshape(len(found), len(Cs), n)):
-            out[f][p] = value
-    return [Trained(np.moveaxis(values, 0, 2), solved[f]) for f, values in enumerate(out)]
+        winners = winners_of_pairs(values, pairs.n_classes)
+    out, at = [], 0
+    for of_fold, of_solved in zip(halves, solved, strict=True):
+        parts = []
+        for rows in of_fold:
+            parts.append(slice(at, at + len(rows)))
+            at += len(rows)
+        voted = None if winners is None else [winners[:, part] for part in parts]
+        out.append(Trained([np.moveaxis(values[:, :, part], 0, 2) for part in parts], of_solved, voted))
+    return out
 
 
 def _scored_classes(
@@ -204,16 +204,21 @@ def _scored_classes(
 ) -> list[Result | Refused]:
     """Results of an SVC on a fold, for every C."""
     began = time.perf_counter()
-    part, values = fold.class_rows, trained.values
-    assert not isinstance(part, Refused)
-    classes = part.classes
-    if fold.by_accuracy and len(classes) == 2:
-        shares = [two_class_shares(values[:, rows, 0], labels, classes) for rows, labels in fold.halves]
-        return _results(fold, shares, trained, seconds, (time.perf_counter() - began) / len(values))
+    classes, values = _classes_of(fold), trained.values
+    labels = [labels for _, labels in fold.halves]
+    by_votes = len(classes) == 2 or not fold.nodes.first.break_ties
+    if fold.by_accuracy and by_votes:
+        if trained.winners is None:
+            pairs = zip(values, labels, strict=True)
+            shares = [two_class_shares(part[:, :, 0], right, classes) for part, right in pairs]
+        else:
+            votes = zip(trained.winners, labels, strict=True)
+            shares = [class_shares(winners, right, classes) for winners, right in votes]
+        return _results(fold, shares, trained, seconds, (time.perf_counter() - began) / len(nodes))
     estimators = [fold.nodes.estimators[node] for node in nodes]
     answers = (
-        [PairAnswers(estimator, classes, value[rows]) for rows, _ in fold.halves]
-        for estimator, value in zip(estimators, values, strict=True)
+        [PairAnswers(estimator, classes, part[c]) for part in values]
+        for c, estimator in enumerate(estimators)
     )
     return _one_by_one(fold, nodes, answers, {"classes_": classes}, trained, seconds)
 
@@ -228,13 +233,13 @@ def _scored_targets(
         measure = regression_measure(fold.setup.scorers, fold.nodes.first)
     if measure is not None:
         quick = [
-            regression_scores(measure, values[:, rows], regression_targets(targets))
-            for rows, targets in fold.halves
+            regression_scores(measure, part, regression_targets(targets))
+            for part, (_, targets) in zip(values, fold.halves, strict=True)
         ]
         known = [part for part in quick if part is not None]
         if len(known) == len(quick):
-            return _results(fold, known, trained, seconds, (time.perf_counter() - began) / len(values))
-    answers = ([TargetAnswers(value[rows]) for rows, _ in fold.halves] for value in values)
+            return _results(fold, known, trained, seconds, (time.perf_counter() - began) / len(nodes))
+    answers = ([TargetAnswers(part[c]) for part in values] for c in range(len(nodes)))
     return _one_by_one(fold, nodes, answers, {}, trained, seconds)
 
 

@@ -9,7 +9,7 @@ that moved: rows come in batches, and are used in batches.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.newton import FaceFinish, NewtonFinish
 from maxmargin.solvers.batch.progress import Progress
 from maxmargin.solvers.batch.shrinking import Shrunk
+from maxmargin.solvers.batch.weights import WeightSteps
 from maxmargin.solvers.batch.whole import WholeProblems
 from maxmargin.solvers.batch.whole_regression import WholeRegression
 from maxmargin.solvers.batch.working_set import LARGEST, WorkingSet
@@ -45,6 +46,8 @@ class BatchWork:
     slow: int = 0
     #: The active variables, while others are left out.
     shrunk: Shrunk | None = None
+    #: Steps for the weights of a linear kernel.
+    weights: WeightSteps = field(default_factory=WeightSteps)
     #: Whether shrinking has been of no use.
     no_shrinking: bool = False
 
@@ -161,7 +164,8 @@ class Batch(Solver[BatchWork]):
             if regression is not None:
                 return regression
         alone = not many and costs.FINISH_FROM <= typical[0].m <= LARGEST
-        hard = stop.tol <= costs.FINISH_TOL or (gram.dtype == np.float64 and gram.n > costs.DOUBLE_UP_TO)
+        double = gram.dtype == np.float64 and gram.cost > 1.0  # by choice: a given matrix is float64 always
+        hard = stop.tol <= costs.FINISH_TOL or (double and gram.n > costs.DOUBLE_ELSE_UP_TO)
         if alone and hard and self.finish is not None:
             return None
         return WholeProblems.over(gram, problems.bounds, typical, stop)
@@ -170,6 +174,9 @@ class Batch(Solver[BatchWork]):
         """One outer iteration."""
         working, progress = work.set, work.progress
         fresh = 0
+        whole, slow = working.whole, work.slow > 0
+        if self.finish == "auto" and not work.shrunk and work.weights.take(state, progress, whole, slow):
+            return
         if self._finish_whole(state, work) if working.whole else self._finish(state, work):
             return
         if not working.whole:
@@ -180,7 +187,8 @@ class Batch(Solver[BatchWork]):
         working.take_step(state, moved, delta, work.shrunk)
         state.n_iter += max(steps, 1)
         columns = state.problem.m if work.shrunk is None else len(work.shrunk.active)
-        values = steps * len(working.ids) * costs.STEP + len(moved) * columns * costs.UPDATE
+        sums = state.gram.sum_cost(columns, len(moved))
+        values = steps * len(working.ids) * costs.STEP + sums * costs.UPDATE
         progress.worked(costs.ITERATION + values * state.gram.dtype.itemsize)
         state.stuck = progress.stuck(state, steps, fresh)
 

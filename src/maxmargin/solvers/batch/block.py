@@ -1,8 +1,10 @@
 """The block of Q that belongs to a working set, whose rows the pair loop reads.
 
-Two ways to have it. `PanelBlock` lays the members out in panels and computes a row when the pair loop asks
-for it: most rows are never asked for, and one takes about as long as a pair step. `FullBlock` works for any
-kernel and any coupling: the rows of new members are computed at once and mirrored.
+Four ways to have it. `PanelBlock` lays the members out in panels and computes a row when the pair loop asks
+for it: most rows are never asked for, and one takes about as long as a pair step. `IndexBlock` does the same
+for wide sparse members, of which only the frequent columns are in panels, and `GivenBlock` with the values of
+a matrix that was given. `FullBlock` works for any kernel and any coupling: the rows of new members are
+computed at once and mirrored.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.memory import aligned
-from maxmargin._types import Index, Rows
+from maxmargin._types import Index, RowData, Rows
 from maxmargin.dual import Dual
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
+from maxmargin.kernels.inverted import add_lists, lists_of
 from maxmargin.kernels.panels import Lines, Panels
 from maxmargin.solvers.pairs import begin, fetch, has, is_kind
 
@@ -39,21 +42,32 @@ class BlockRows(NamedTuple):
     values: NDArray[Any]
     norms: NDArray[Any]
     d: int
+    #: The matrix that was given, or nothing.
+    table: NDArray[Any]
+    #: Entries of the samples in columns that have lists, and the lists of the members; or nothing.
+    rare: Lines
+    starts: NDArray[Any]
+    places: NDArray[np.uint16]
+    entries: NDArray[Any]
 
 
 def block_for(problem: Dual, gram: Rows, size: int) -> Block:
     """A block for a working set of `size` places, of the quicker kind that can hold it."""
     plain = problem.coupling.shape == (1, 1) and problem.coupling[0, 0] == 1.0 and not problem.shift
-    return (PanelBlock if plain and gram.panelled else FullBlock)(problem, gram, size)
+    if plain and gram.panelled:
+        return PanelBlock(problem, gram, size)
+    if plain and gram.given:
+        return GivenBlock(problem, gram, size)
+    return (IndexBlock if plain and gram.by_frequency is not None else FullBlock)(problem, gram, size)
 
 
 class Block:
     """Rows of Q between the places of a working set."""
 
-    def __init__(self, problem: Dual, gram: Rows, width: int, size: int) -> None:
+    def __init__(self, problem: Dual, gram: Rows, width: int, size: int, zero: bool = True) -> None:
         self.problem, self.gram = problem, gram
         # Rows a power of two apart would fall into the same cache lines when columns are written.
-        self.Q = aligned((size, width + 16), gram.dtype, zero=True)
+        self.Q = aligned((size, width + 16), gram.dtype, zero=zero)
         self.diag = np.zeros(size, gram.dtype)
         self._diag = problem.diag(gram)
 
@@ -77,13 +91,18 @@ class PanelBlock(Block):
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         data = gram.on_demand
         assert data is not None  # `block_for` has asked whether rows are panelled
-        self._lines: Lines = data.lines
+        self._lines, d = self._panelled(data, gram)
         self._norm = data.norm
         empty = np.full(size, -1)
-        self._panels = Panels(data.lines, data.d, data.norm, data.slope, empty)
+        self._panels = Panels(self._lines, d, data.norm, data.slope, empty)
         super().__init__(problem, gram, len(self._panels.norm), size)
         self._samples = empty
         self._valid = np.zeros(size, np.bool_)
+        self._lists = _no_lists(gram.dtype)
+
+    def _panelled(self, data: RowData, gram: Rows) -> tuple[Lines, int]:
+        """The samples in panels, and the number of their features."""
+        return data.lines, data.d
 
     def enter(self, places: Index, ids: Index) -> None:
         """The members that leave are wiped out of the panels; no row is complete any more."""
@@ -99,8 +118,50 @@ class PanelBlock(Block):
         panels = self._panels
         return BlockRows(
             self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *self._lines, self._samples,
-            self._norm, panels.values, panels.norm, panels.d,
+            self._norm, panels.values, panels.norm, panels.d, _no_table(self.Q.dtype), *self._lists,
         )  # fmt: skip
+
+
+class GivenBlock(Block):
+    """Rows gathered on demand from a matrix that was given."""
+
+    def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
+        super().__init__(problem, gram, size, size, zero=False)
+        self._samples = np.zeros(size, np.intp)  # an empty place may have any value
+        self._valid = np.zeros(size, np.bool_)
+
+    def enter(self, places: Index, ids: Index) -> None:
+        """Note where the values of the new members are; no row is complete any more."""
+        super().enter(places, ids)
+        rows = self.problem.row[ids[places]]
+        self.gram.ensure(rows)
+        self._samples[places] = self.gram.columns[rows]
+        self._valid[:] = False
+
+    @property
+    def rows(self) -> BlockRows:
+        """For the pair loop."""
+        none, numbers = np.zeros(0, np.int32), np.zeros(0, self.Q.dtype)
+        return BlockRows(
+            self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, none, none, numbers, False,
+            self._samples, numbers, numbers, numbers, 0, self.gram.table, *_no_lists(self.Q.dtype),
+        )  # fmt: skip
+
+
+class IndexBlock(PanelBlock):
+    """Frequent columns of the members in panels, the others in lists; rows on demand."""
+
+    def _panelled(self, data: RowData, gram: Rows) -> tuple[Lines, int]:
+        head, d, self._rare, lists = gram.by_frequency
+        self._slope = gram.dtype.type(data.slope)
+        self._starts = np.zeros(lists + 1, self._rare.indptr.dtype)
+        return head, d
+
+    def enter(self, places: Index, ids: Index) -> None:
+        """The lists are made again, which takes as long as some dozens of rows."""
+        super().enter(places, ids)
+        lists = lists_of(self._rare, self._samples, self._slope, self._starts)
+        self._lists = (self._rare, self._starts, *lists)
 
 
 class FullBlock(Block):
@@ -109,7 +170,8 @@ class FullBlock(Block):
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         super().__init__(problem, gram, size, size)
         none, numbers = np.zeros(0, np.int32), np.zeros(0, gram.dtype)
-        self._data = (none, none, numbers, False, np.zeros(0, np.intp), numbers, numbers, numbers, 0)
+        samples, nothing = np.zeros(0, np.intp), (_no_table(gram.dtype), *_no_lists(gram.dtype))
+        self._data = none, none, numbers, False, samples, numbers, numbers, numbers, 0, *nothing
         self._valid = np.ones(size, np.bool_)
 
     def enter(self, places: Index, ids: Index) -> None:
@@ -131,20 +193,57 @@ class FullBlock(Block):
         return BlockRows(self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *self._data)
 
 
+def _no_table(dtype: Any) -> NDArray[Any]:
+    return np.zeros((0, 0), dtype)
+
+
+def _no_lists(dtype: Any) -> tuple[Any, ...]:
+    none, numbers = np.zeros(0, np.int32), np.zeros(0, dtype)
+    return Lines(none, none, numbers, False), none, np.zeros(0, np.uint16), numbers
+
+
 @compiled()
 def compute_row(rows, i):
-    """Compute row i of the block."""
+    """Compute row i of the block, or gather it."""
     rows.valid[i] = True
     sample = rows.samples[i]
+    if len(rows.table):
+        values, line = rows.table[sample], rows.flat[i * rows.stride : i * rows.stride + len(rows.samples)]
+        for c in range(len(line)):
+            line[c] = values[rows.samples[c]]
+        line[i] = rows.diag[i]
+        return
     start, end = np.int64(rows.indptr[sample]), np.int64(rows.indptr[sample + 1])
     first = np.int64(0) if rows.dense else start
     width = PANEL_BYTES // rows.flat.itemsize
+    if len(rows.starts):
+        _compute_from_lists(rows, i)
+        return
     for c in range(0, len(rows.norms), width):
         rbf_strip(
             rows.indices, first, rows.data, start, end - start, rows.values, c * rows.d, rows.norms, c,
             rows.norm[sample], rows.flat, i * rows.stride + c,
         )  # fmt: skip
     rows.flat[i * rows.stride + i] = rows.diag[i]  # exact: rounding must not make equal points look curved
+
+
+@compiled()
+def _compute_from_lists(rows, i):
+    """Compute row i of an `IndexBlock`: first the sums over lists, then the panels."""
+    sample, rare, size = rows.samples[i], rows.rare, len(rows.norms)
+    start, end = np.int64(rows.indptr[sample]), np.int64(rows.indptr[sample + 1])
+    line = rows.flat[i * rows.stride : i * rows.stride + size]
+    for c in range(size):
+        line[c] = rows.norms[c]
+    k0, k1 = rare.indptr[sample], rare.indptr[sample + 1]
+    add_lists(rare.indices, rare.data, k0, k1, rows.starts, rows.places, rows.entries, line, 0, size)
+    for c in range(0, size, PANEL_BYTES // rows.flat.itemsize):
+        at = i * rows.stride + c
+        rbf_strip(
+            rows.indices, start, rows.data, start, end - start, rows.values, c * rows.d, rows.flat, at,
+            rows.norm[sample], rows.flat, at,
+        )  # fmt: skip
+    line[i] = rows.diag[i]
 
 
 @overload(has, inline="always")

@@ -125,7 +125,7 @@ class NewtonFinish:
     def _ridged(self, Q: NDArray[Any]) -> NDArray[Any]:
         """Q with the ridge that makes it definite, in place."""
         diagonal = np.diagonal(Q)
-        ridge = Q.dtype.type(self.ridge) * np.maximum(diagonal, np.abs(diagonal).mean())
+        ridge = Q.dtype.type(self.ridge) * np.maximum(diagonal, np.abs(diagonal).mean(dtype=np.float64))
         Q[np.arange(len(Q)), np.arange(len(Q))] += ridge
         return Q
 

@@ -1,4 +1,4 @@
-"""Kernel rows that problems over the same classes share, computed on demand by compiled code."""
+"""Kernel rows that problems over the same classes share: computed on demand by compiled code, or a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.intrinsics import acquire, raised, release, take
 from maxmargin._compiled.jit import compiled
-from maxmargin._compiled.memory import recycled
+from maxmargin._compiled.limits import Stopped
+from maxmargin._compiled.memory import recycled, writable
 from maxmargin._compiled.sums import add_tile
 from maxmargin._types import Index, Rows
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
@@ -24,6 +25,9 @@ class SharedRows(NamedTuple):
     samples ``bounds[s] : bounds[s + 1]`` and places without a sample, up to the next full panel; the
     segment's panels begin at the place ``starts[s]``. Parts follow each other in the order in which they
     were asked for: only what is used of the pool is ever touched. `used` is its length so far.
+
+    Kernels that compiled code cannot compute have a complete table in place of the pool, without places that
+    have no sample, and no data.
     """
 
     bounds: Index
@@ -31,6 +35,8 @@ class SharedRows(NamedTuple):
     pool: NDArray[Any]
     where: NDArray[np.int64]
     used: NDArray[np.int64]
+    #: k(x, x) of all samples.
+    diag: NDArray[Any]
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
@@ -58,7 +64,26 @@ class SharedRows(NamedTuple):
         pool = recycled(min(gram.n * int(starts[-1]), gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
         return SharedRows(
             np.asarray(bounds, dtype=np.intp), starts, pool, np.full((gram.n, len(bounds) - 1), -1),
-            np.zeros(1, np.int64), *lines, data.norm, panels.values, panels.norm, panels.d,
+            np.zeros(1, np.int64), gram.diag.astype(gram.dtype), *lines, data.norm, panels.values,
+            panels.norm, panels.d,
+        )  # fmt: skip
+
+    @staticmethod
+    def complete(gram: Rows, bounds: Index) -> SharedRows | None:
+        """The table of `gram`, computed at once; None where it does not hold all rows, or time is up."""
+        if not gram.in_place:
+            return None
+        try:
+            with gram.threads:
+                gram.ensure(gram.columns)
+        except Stopped:
+            return None
+        table, bounds = writable(gram.table), np.asarray(bounds, dtype=np.intp)
+        where = gram.slot[:, None] * table.shape[1] + bounds[None, :-1]
+        whole, none = np.empty(0, np.int32), np.empty(0, gram.dtype)
+        return SharedRows(
+            bounds, bounds, table.reshape(-1), where, np.zeros(1, np.int64), gram.diag.astype(gram.dtype),
+            whole, whole, none, True, none, none, none, 0,
         )  # fmt: skip
 
 
@@ -104,13 +129,15 @@ def gradient(rows, problem, u, g, flag):
     acquire()
     coef = u[support]
     acc = np.empty(len(u), np.float64)
-    start = 0
+    start, before = 0, -1
     for s in touched:
         size = rows.bounds[s + 1] - rows.bounds[s]
-        parts = np.empty(len(support), np.int64)
-        for k in range(len(support)):
-            parts[k] = rows.where[samples[support[k]], s]
-        add_tile(acc, rows.pool, parts, coef, size)
+        if s != before:  # paired variables have the same sums
+            parts = np.empty(len(support), np.int64)
+            for k in range(len(support)):
+                parts[k] = rows.where[samples[support[k]], s]
+            add_tile(acc, rows.pool, parts, coef, size)
+            before = s
         for k in range(size):
             g[start + k] = acc[k] + ridge[start + k] * u[start + k] - p[start + k]
         start += size

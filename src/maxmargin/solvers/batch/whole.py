@@ -6,7 +6,8 @@ the kernel rows that it needs, the gradient in float64, the check against exact 
 certificate. It does not hold the GIL, so problems run side by side.
 
 Rows are kept class by class (`SharedRows`): the part of a row that belongs to its own class serves every
-problem of that class. A problem that is not solved so goes on in the loop of `Batch`, from where it is.
+problem of that class. Rows of kernels that compiled code does not compute, and given ones, are a complete
+table. A problem that is not solved so goes on in the loop of `Batch`, from where it is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +74,11 @@ class WholeProblems:
         self._exact = exact
         # Of an entry of the gradient, per unit of the sum of |u|: from rows, and from float64 values.
         self._error, self._rounding = gram.largest_bound(), gram.largest_bound(double=True)
+        unit = float(np.max(np.abs(gram.diag), initial=0.0))
+        self._unit = unit if 0.0 < unit < np.inf else 1.0
         self._own = threading.local()
+        # Kernel values that no problem has counted yet.
+        self._computed: list[int] = []
 
     @staticmethod
     def over(gram: Rows, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeProblems | None:
@@ -82,16 +88,38 @@ class WholeProblems:
         """
         if stop.criterion != "kkt" or stop.max_iter is not None or not all(map(_suits, problems)):
             return None
+        exact = gram.exact_data
+        if exact is None:
+            return None
+        if gram.on_demand is None:
+            return WholeProblems._over_table(gram, bounds, exact, problems, stop)
         rows = SharedRows.of(gram, bounds)
-        exact = gram.exact_data if rows is not None else None
-        if rows is None or exact is None:
+        if rows is None:
             return None
         gram.lend()
         return WholeProblems(gram, rows, exact, stop)
 
+    @staticmethod
+    def _over_table(
+        gram: Rows, bounds: Index, exact: tuple[Any, ...], problems: Sequence[Dual], stop: Stop
+    ) -> WholeProblems | None:
+        """The same for rows that are computed at once, as the loop would: its working set has all of them.
+
+        Not without bounds: kernels may be indefinite, and pair steps would lead to infinity.
+        """
+        before = gram.n_evals
+        largest = max(problem.m // (2 if problem.paired else 1) for problem in problems)
+        small = largest <= costs.WHOLE_TABLE_MOST_ROWS and all(problem.boxed for problem in problems)
+        rows = SharedRows.complete(gram, bounds) if small else None
+        if rows is None:
+            return None
+        engine = WholeProblems(gram, rows, exact, stop)
+        engine._computed.append(gram.n_evals - before)
+        return engine
+
     @property
     def bytes_used(self) -> int:
-        """Bytes of the budget in use."""
+        """Bytes of the budget in use, besides those of the table of the rows."""
         return min(int(self.rows.used[0]), len(self.rows.pool)) * self.gram.dtype.itemsize
 
     def attempt(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Attempt:
@@ -108,7 +136,7 @@ class WholeProblems:
         loop = Loop(
             max_steps=max(costs.WHOLE_FEWEST_STEPS, self.patience * problem.m),
             big=dtype.type(1e30 if float32 else 1e300),
-            tau=dtype.type(1e-6 if float32 else 1e-12),
+            tau=dtype.type(self._unit * (1e-6 if float32 else 1e-12)),
             buffers=self._buffers(problem.m, len(touched)),
             flag=current().flag,
         )
@@ -118,6 +146,8 @@ class WholeProblems:
         accuracy = Accuracy(tol / problem.scale, error, self._rounding, self._exact)
         work = problem.m * (15.0 * loop.max_steps + problem.m * self.gram.cost)
         call(solve_whole, self.rows, whole, u, g, accuracy, loop, report, work=work)
+        with suppress(IndexError):
+            report[EVALS] += self._computed.pop()
         if report[ROUGH] or (report[RIGHT] and tol > self.stop.tol):
             rough = u.copy(), g.copy(), report.copy()
             try:

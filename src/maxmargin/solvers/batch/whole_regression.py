@@ -29,8 +29,9 @@ class WholeRegression:
 
     bytes_used = 0  # beyond the budget of the rows' own cache
 
-    def __init__(self, gram: Rows, stop: Stop, first: WholeProblems | None) -> None:
+    def __init__(self, gram: Rows, stop: Stop, first: WholeProblems | None, evals: int) -> None:
         self.gram, self.stop, self._first = gram, stop, first
+        self._evals = evals  # kernel values that had been computed before
 
     @staticmethod
     def over(gram: Rows, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeRegression | None:
@@ -47,10 +48,11 @@ class WholeRegression:
         )
         if not small or not gram.in_place:
             return None
+        evals = gram.n_evals
         first = WholeProblems.over(gram, bounds, problems, stop) if n <= costs.REGRESSION_FEW_ROWS else None
         if first is not None:
             first.patience = costs.REGRESSION_FEW_STEPS
-        return WholeRegression(gram, stop, first)
+        return WholeRegression(gram, stop, first, evals)
 
     def attempt(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Attempt:
         """Solve `problem` over all rows."""
@@ -64,7 +66,6 @@ class WholeRegression:
                 return first
             warm, self._first = first.u, None
             gram.reopen()
-        evals = gram.n_evals
         gram.ensure(gram.columns)
         epsilon = 0.5 * float(problem.p[n] - problem.p[0])
         y = 0.5 * (problem.p[:n] + problem.p[n:])
@@ -104,7 +105,7 @@ class WholeRegression:
             violation=violation,
             objective=problem.objective(u, gradient),
             n_support=int(np.count_nonzero(u)),
-            n_kernel_evals=gram.n_evals - evals,
+            n_kernel_evals=gram.n_evals - self._evals,
             n_kernel_calls=3 * steps * n,
         )
         solution = Solution.of(

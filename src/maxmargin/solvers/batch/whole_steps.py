@@ -44,7 +44,7 @@ class Accuracy(NamedTuple):
     #: Largest errors of a gradient entry, per unit of the sum of |u|: with the rows, and with float64 values.
     error: float
     rounding: float
-    #: The data for such values.
+    #: The data for such values; none where they are not computed here.
     exact: Any
 
 
@@ -100,19 +100,29 @@ def near_boundary(u, g, lo, hi, pad):
 def sampled(near, of, doubt):
     """`maxmargin.solvers.precision.sampled`."""
     m = len(of)
-    mark, left = np.zeros(len(doubt)), np.ones(m)
+    mark = np.zeros(len(doubt))
     count = min(len(near), SAMPLE)
     for k in range(count):
         mark[near[k * (len(near) - 1) // max(count - 1, 1)]] = 1.0
     count = min(m, SAMPLE // 4)
     for k in range(count):
         mark[of[k * (m - 1) // max(count - 1, 1)]] = 1.0
-    for _ in range(min(m, SAMPLE // 2)):
-        worst = -1
-        for t in range(m):
-            if left[t] > 0.0 and (worst < 0 or doubt[of[t]] > doubt[of[worst]]):
-                worst = t
-        mark[of[worst]], left[worst] = 1.0, 0.0
+    # The most doubtful so far, and the last of those that are least so.
+    kept, count, least = np.empty(SAMPLE // 2, np.int64), 0, 0
+    for t in of:
+        if count < len(kept):
+            kept[count] = t
+            count += 1
+        elif doubt[t] > doubt[kept[least]]:
+            kept[least] = t
+        else:
+            continue
+        least = 0
+        for k in range(1, count):
+            if doubt[kept[k]] <= doubt[kept[least]]:
+                least = k
+    for k in range(count):
+        mark[kept[k]] = 1.0
     return support_of(mark)
 
 
@@ -158,6 +168,9 @@ def solve_whole(rows, problem, u, g, accuracy, loop, report):
                 added = max(added, abs(ridge[t] * u[t]) + abs(p[t]))
             added *= 2.0**-52
             bound = far = accuracy.error * size + added
+            if bound > allowed and len(accuracy.exact.order) == 0:
+                report[ROUGH] = 1.0
+                return
             if bound > allowed:
                 near, rest = near_boundary(u, g, lo, hi, pad)
                 doubt = rows.norm[problem.samples]  # a value's error grows with the norms
@@ -224,7 +237,7 @@ def steps_on_all(rows, problem, u, g, tol, loop):
     up, down, diag = buffers[0, :n_places], buffers[1, :n_places], buffers[2, :n_places]
     up[:] = big
     down[:] = -big
-    diag[:] = one
+    diag[:] = one  # where there is no sample
     variable = np.zeros(n_places, np.int64)
     low, high = extremes_of(u, g, lo, hi)
     middle = 0.5 * (low + high) if abs(low + high) < np.inf else 0.0
@@ -243,7 +256,7 @@ def steps_on_all(rows, problem, u, g, tol, loop):
             if u[t] > lo[t]:
                 down[k] = centred
                 most = max(most, centred)
-            diag[k] += pool.dtype.type(ridge[t])
+            diag[k] = rows.diag[samples[t]] + pool.dtype.type(ridge[t])
             t += 1
         at += starts[s + 1] - starts[s]
     steps = computed = 0

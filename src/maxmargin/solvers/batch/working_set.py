@@ -159,7 +159,8 @@ class WorkingSet:
         if self.whole:
             change = np.zeros(len(self.ids))
             add_rows(change, self.block.Q, moved, delta, 0, len(self.ids))
-            state.g[self.ids] += change
+            with np.errstate(over="ignore", invalid="ignore"):  # the end of the run looks for overflow
+                state.g[self.ids] += change
         elif shrunk is not None:
             shrunk.update(state.g, members, delta, state)
         else:

@@ -86,6 +86,8 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
     u, g, lo, hi, kink = point
     slots = block.slots
     n = len(u)
+    # Not in float64, for fine tolerances: Newton steps, which come with the rounds, are more exact.
+    small = n <= costs.PATH_SMALL and K.itemsize == 4
     members = np.empty(n, np.int64)
     x, x0, lo_w, hi_w = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     g_w, diag_w = np.empty(n, K.dtype), np.empty(n, K.dtype)
@@ -134,8 +136,8 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
                     continue
         last = high - low
         few_free = free < costs.PATH_BLOCK_FREE * costs.PATH_BLOCK
-        wanted = select(point, low, high, len(slots), members) if few_free else n
-        # If most rows matter, on the matrix itself; otherwise on the block.
+        wanted = select(point, low, high, len(slots), members) if few_free and not small else n
+        # If most rows matter, or all are few, on the matrix itself; otherwise on the block.
         direct = wanted > costs.PATH_DIRECT * n
         size = n if direct else gather(K, block, members, wanted)
         for i in range(size):
@@ -146,7 +148,8 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
         most = costs.PATH_NEWTON_STEPS * _newton_cost(free, n) / _step_cost(size)
         most = max(most, costs.PATH_FEWEST_STEPS)
         most = int(min(most, costs.PATH_MOST_STEPS * size, budget - steps))
-        inner = K.dtype.type(max(0.5 * tol, costs.INNER * (high - low)))
+        # Another round costs as much as some hundred pair steps on few rows.
+        inner = K.dtype.type(max(0.5 * tol, 0.0 if small else costs.INNER * (high - low)))
         flat = K.reshape(-1) if direct else block.Q.reshape(-1)
         stride, valid = (K.shape[1], always) if direct else (block.Q.shape[1], block.valid)
         rows = MatrixRows(flat, stride, valid, K, slots, size)

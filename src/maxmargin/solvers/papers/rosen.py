@@ -93,6 +93,9 @@ class Rosen(Solver[Faces]):
         problem, u, g = state.problem, state.u, state.g
         conjugate = self.directions == "conjugate"
         own = self._several(state, work) if conjugate else self._one(state, work)
+        if not len(own):  # no violator in these gradients: more precise ones may show some
+            state.stuck = True
+            return
         worst = widest(state.least, state.most)
         # The paper's face is optimal where its gradient vanishes, whatever the tolerance of the whole.
         flat = _FLAT / problem.tolerance_scale(u, g) if np.isfinite(problem.tolerance_scale(u, g)) else 0.0
