@@ -53,11 +53,11 @@ def counted() -> Iterator[dict[str, int]]:
 
     def counting(self: Any, *args: Any, **options: Any) -> Any:
         machines = args[3]
-        solutions = solve(self, *args, **options)
+        solutions, lengths = solve(self, *args, **options)
         total["steps"] += sum(solution.n_iter for solution in solutions.values())
         total["fits"] += 1
         total["warm"] += any(machine.warm is not None for machine in machines)
-        return solutions
+        return solutions, lengths
 
     BaseSVM._solve = counting  # type: ignore[method-assign]
     try:

@@ -60,6 +60,8 @@ EXPANSION_GIVEN = 1 << 17
 STREAM_ROWS, STREAM_COLUMNS = 256, 2048
 #: Rows of dense data that are gathered at a time for a product with weights. [rows; not tuned]
 WEIGHTS_ROWS = 2048
+#: Share of the rows above which a product with all of them takes less than gathering some. [share; not tuned]
+WEIGHTS_GATHERED = 0.25
 #: Runs of columns above which a sum is computed for all columns. [runs; not tuned]
 MOST_RUNS = 64
 #: Share of the rows (one in so many) up to which reading their values one by one is faster than adding rows.

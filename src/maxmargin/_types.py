@@ -56,11 +56,19 @@ class RowData(Protocol):
 
     @property
     def norm(self) -> NDArray[Any]:
-        """Scaled squared norms of the samples."""
+        """Scaled squared norms of the samples, or 0."""
 
     @property
     def slope(self) -> float:
-        """Factor of products in the exponent."""
+        """Factor of products."""
+
+    @property
+    def form(self) -> Any:
+        """How kernel values follow from products (`maxmargin.kernels._form.Form`)."""
+
+    @property
+    def definite(self) -> bool:
+        """Whether kernel matrices of distinct samples are positive definite whatever the parameters."""
 
 
 class LinearData(Protocol):

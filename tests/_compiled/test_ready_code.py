@@ -138,6 +138,9 @@ def test_the_stamp_of_a_cache_covers_sources_and_constants_of_other_modules(monk
     with monkeypatch.context() as during:
         during.setattr(costs, "FINER", 0.123)
         assert ready_code.sources_of.__wrapped__(name) != before
+    with monkeypatch.context() as during:  # to a value that another constant has
+        during.setattr(costs, "WORKING_SET", costs.LARGE_WORKING_SET)
+        assert ready_code.sources_of.__wrapped__(name) != before
     with monkeypatch.context() as during:  # `pairs` is inlined into `node`
         during.setattr(pairs, "__file__", costs.__file__)
         assert ready_code.sources_of.__wrapped__(name) != before

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, NuSVC, OneClassSVM
+from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC, OneClassSVM
 
 LIMIT, OVERRUN = 0.05, 0.3
 
@@ -96,3 +96,20 @@ def test_one_class_with_many_rows():
 def test_squared_hinge_with_many_rows(solver, n):
     X, y = classes(n, 2)
     assert_in_time(SVC(loss="squared_hinge", solver=solver), X, y, slice(3000))
+
+
+@pytest.mark.parametrize("make", [SVC, NuSVC, OneClassSVM, L2OneClassSVM])
+def test_a_slow_kernel_function_is_not_called_after_the_end(make):
+    calls = []
+
+    def slow(A, B):
+        time.sleep(0.002)
+        calls.append(time.perf_counter())
+        return A @ B.T + 1.0
+
+    X, y = classes(600, 2)
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        make(kernel=slow, max_time=0.5).fit(X, y)
+    assert calls[-1] - began <= 0.5 + OVERRUN

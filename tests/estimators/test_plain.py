@@ -49,6 +49,11 @@ def test_arrays_as_training_uses_them_are_plain(kind, plain):
     assert plain_samples(X.astype(kind)) is plain
 
 
+def test_targets_as_training_uses_them_are_plain():
+    assert plain_targets(y, len(X)) and plain_targets(y.astype(float), len(X))
+    assert not plain_targets(y[:5], len(X)) and not plain_targets(y.astype(object), len(X))
+
+
 @pytest.mark.parametrize(
     "labels",
     [y, y.astype(float), y.astype(str), y.astype(bool), np.arange(60), np.arange(20), np.arange(60) // 2,

@@ -34,6 +34,15 @@ def test_an_asymmetric_matrix_is_the_same_in_either_order(n):
     np.testing.assert_array_equal(got, K[np.ix_(ROWS, COLUMNS)])
 
 
+def test_one_huge_value_does_not_hide_an_asymmetry():
+    K = symmetric(80)
+    K[0, 0], K[4, 7] = 1e6, K[4, 7] + 0.2
+    got = Given.of_training(np.asfortranarray(K)).block(ROWS, COLUMNS)
+    np.testing.assert_array_equal(got, K[np.ix_(ROWS, COLUMNS)])
+    given = Given.of_training(np.asfortranarray(K))
+    assert given.block(np.array([4]), np.array([7]))[0, 0] == K[4, 7]
+
+
 def test_a_matrix_that_is_symmetric_but_for_rounding_is_read_by_columns():
     K = np.asfortranarray(symmetric(300))
     K[3, 5] *= 1 + 1e-15

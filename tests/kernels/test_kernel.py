@@ -445,6 +445,11 @@ def test_an_unknown_gamma_is_refused():
 # -- mistakes ----------------------------------------------------------------------------------
 
 
+def test_a_degree_that_is_not_an_integer_is_refused():
+    with pytest.raises(ValueError, match=r"degree must be an integer, got 2\.5"):
+        Kernel("poly", degree=2.5)
+
+
 def test_an_unknown_kernel_is_refused_and_the_known_ones_are_named():
     with pytest.raises(ValueError, match=r"Unknown kernel 'gauss'.*rbf.*callable"):
         Kernel("gauss")
@@ -508,6 +513,12 @@ def test_scale_counts_a_row_as_often_as_its_weight_says(layout, shift):
     weight = rng.integers(1, 5, 20)
     expected = resolve_gamma("scale", np.repeat(X, weight, axis=0))
     assert resolve_gamma("scale", layout(X), weight.astype(float)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_gamma_of_entries_that_are_stored_in_parts_is_that_of_their_sums():
+    X = sp.csr_matrix(([1.0, 1.0, 3.0, 2.0], [0, 0, 1, 1], [0, 2, 3, 4]), shape=(3, 2))
+    assert resolve_gamma("scale", X) == pytest.approx(resolve_gamma("scale", X.toarray()), rel=1e-14)
+    assert X.nnz == 4  # the user's matrix is left alone
 
 
 def test_equal_weights_do_not_change_scale():

@@ -37,6 +37,15 @@ def test_sparse_data_give_the_same_matrices(kernel):
     np.testing.assert_allclose(sparse, dense, atol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_entries_that_are_stored_in_parts_count_as_their_sums(kernel):
+    X = sp.csr_matrix(data())
+    halves = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+    found, expected = (SharedKernels(Z, "float64").matrix(kernel) for Z in (halves, X))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert halves.nnz == 2 * X.nnz
+
+
 def test_rows_far_from_the_origin_lose_no_digits():
     X = data() + 1e6
     K = SharedKernels(X, "float32").matrix(Kernel("rbf", gamma=0.5))

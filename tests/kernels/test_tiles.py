@@ -5,7 +5,8 @@ import pytest
 
 from long_double import LONG
 from maxmargin.gram.gram import Gram
-from maxmargin.kernels._tiles import LAPLACIAN, LINEAR, POLY, SIGMOID, transform
+from maxmargin.kernels._form import LAPLACIAN, LINEAR, POLY, SIGMOID
+from maxmargin.kernels._tiles import transform
 
 TYPES = ["float32", "float64"]
 

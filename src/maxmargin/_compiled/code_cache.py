@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from numba.core import sigutils
@@ -59,7 +60,7 @@ class CodeCache:
         found = self._from_file(sig, target_context)
         if recorded is not None:
             return found
-        return self.own.load_overload(sig, target_context) if found is None else found
+        return self._from_cache(sig, target_context) if found is None else found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was just compiled."""
@@ -83,6 +84,14 @@ class CodeCache:
     def _key(self, sig: Any) -> str:
         arguments, _ = sigutils.normalize_signature(sig)
         return f"{self._function.__module__}.{self._function.__qualname__}({', '.join(map(str, arguments))})"
+
+    def _from_cache(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return self.own.load_overload(sig, target_context)
+        except Exception:  # of another version of this package: its types may have moved
+            with suppress(OSError):
+                self.own.flush()
+            return None
 
     def _from_file(self, sig: Any, target_context: Any) -> Any:
         try:

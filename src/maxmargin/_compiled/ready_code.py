@@ -80,12 +80,12 @@ def sources_of(module: str) -> str:
         if path.stat().st_mtime_ns != _IMPORTED.get(path):
             raise RuntimeError(f"{path} has changed since it was imported.")
         paths.add(path)
-        for value in vars(sys.modules[name]).values():
+        for key, value in vars(sys.modules[name]).items():
             origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
             if isinstance(origin, str) and origin.startswith("maxmargin."):
                 todo.append(origin)
             elif isinstance(value, int | float | tuple):  # a constant, perhaps of another module
-                found.add(f"{name} {value!r}")
+                found.add(f"{name}.{key} {value!r}")
     return hashlib.sha256("\n".join([_digest(paths), *sorted(found)]).encode()).hexdigest()
 
 

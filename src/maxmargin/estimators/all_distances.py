@@ -160,7 +160,7 @@ class AllDistancesSVC(JointSVC):
                 "of mu to be feasible in every fold."
             )
         problem = dual.all_distances(label, np.minimum(self.mu_ * weight, 1.0))
-        solution = self._solve_one(X, order, problem, self._start("all", order), limit)
+        solution, _ = self._solve_one(X, order, problem, self._start("all", order), limit)
         # The gradient of a sample of class r is K <w_r, x>.
         k = len(self.classes_)
         height = np.bincount(label, weights=solution.u * solution.gradient, minlength=k) / k

@@ -75,15 +75,18 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
         limit: Limit,
         *,
         double: bool = False,
-    ) -> dict[int, Solution]:
+    ) -> tuple[dict[int, Solution], Floats]:
         """Solve the problems over one Gram matrix of the rows `order` of X.
 
-        Problems that were not begun when the time was up are missing.
+        Returns the solutions, without those of problems that were not begun when the time was up, and the
+        lengths of the samples in feature space.
         """
         plan = Plan.of(self, problems, double=double)
         found: dict[int, Solution] = {}
+        lengths = np.zeros(len(order))
         with watch_interrupt(limit), limit, suppress(Stopped):  # before there was a Gram matrix
             gram = plan.gram(X, kernel, order, problems)
+            lengths = np.sqrt(np.abs(gram.diag))
             with Observers(self, len(problems)) as observers:
                 found = plan.solver.solve_many(
                     problems,
@@ -94,17 +97,20 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
                     n_jobs=plan.n_jobs,
                 )
                 observers.end(problems, found)
-        return found
+        return found, lengths
 
-    def _solve_one(self, X: Any, order: Index, problem: Dual, warm: Floats | None, limit: Limit) -> Solution:
-        """The solution of the only problem of an estimator, over the rows `order` of X."""
+    def _solve_one(
+        self, X: Any, order: Index, problem: Dual, warm: Floats | None, limit: Limit
+    ) -> tuple[Solution, Floats]:
+        """`_solve` for an estimator with a single problem; returns its solution, and the lengths."""
         kernel = self._kernel_for(X, np.sort(order))
         problems = Subproblems.one(problem, len(order), warm)
-        solution = self._solve(X, kernel, order, problems, limit).get(0)
+        solutions, lengths = self._solve(X, kernel, order, problems, limit)
+        solution = solutions.get(0)
         if solution is None:
             u = problem.start()
             solution = not_begun(u, problem.ridge * u - problem.p, limit, problem.n_groups)
-        return solution
+        return solution, lengths
 
     def _start(self, name: str, rows: Index, *width: int, box: float = np.inf) -> Floats | None:
         """The last solution of a problem for the samples `rows`, where `warm_start` asks for it and it fits.

@@ -124,7 +124,7 @@ class CrammerSingerSVC(JointSVC):
         X, order, label, weight = self._labelled(X, y, sample_weight)
         k = len(self.classes_)
         problem = dual.crammer_singer(label, self.C * weight)
-        solution = self._solve_one(X, order, problem, self._start("all", order, k), limit)
+        solution, _ = self._solve_one(X, order, problem, self._start("all", order, k), limit)
         tau = solution.u.reshape(-1, k)
         self._keep(X, order, label, tau.T, np.zeros(k), tau, solution)
         return self

@@ -118,11 +118,8 @@ class NuSVC(BaseSVC):
     def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
         return dual.reduced_hulls(y, mu=weight / (0.5 * self.nu * weight.sum()))
 
-    def _as_reported(
-        self, problem: Dual, solution: Solution, lengths: Floats | None
-    ) -> tuple[Dual, Solution]:
+    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
         # The model stores u divided by the margin, rounded: with huge kernel values that matters.
-        assert lengths is not None
         noise = solution.noise + rounding_of_coefficients(solution.u, lengths)
         return problem, replace(solution, noise=noise, gap=problem.gap(solution.u, solution.gradient, noise))
 

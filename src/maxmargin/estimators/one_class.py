@@ -14,7 +14,7 @@ from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin.estimators._one_class import BaseOneClass
 from maxmargin.estimators._outcome import report
-from maxmargin.estimators._rescaled import lengths_of, rounding_of_coefficients
+from maxmargin.estimators._rescaled import rounding_of_coefficients
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.search_axes import Axis
@@ -127,13 +127,13 @@ class OneClassSVM(BaseOneClass):
         weight = check_weights(self, X, sample_weight)
         order = np.flatnonzero(weight > 0)
         problem = dual.one_class(len(order), self.nu, weight[order])
-        solution = self._solve_one(X, order, problem, self._start("all", order), limit)
+        solution, lengths = self._solve_one(X, order, problem, self._start("all", order), limit)
 
         used = np.flatnonzero(solution.u)
         coef, offset = problem.scale * solution.u[None, used], problem.scale * solution.offset
         self._keep(X, order, used, coef, offset, solution)
         if np.isfinite(solution.gap):  # the model stores scaled multipliers, rounded once more
-            noise = solution.noise + rounding_of_coefficients(solution.u, lengths_of(X, self._kernel, order))
+            noise = solution.noise + rounding_of_coefficients(solution.u, lengths)
             gap = problem.gap(solution.u, solution.gradient, noise)
             solution = replace(solution, noise=noise, gap=gap)
         self.dual_gap_, self.relative_gap_ = solution.gap * problem.scale**2, solution.relative_gap

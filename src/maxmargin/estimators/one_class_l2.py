@@ -15,7 +15,7 @@ from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin.dual import Dual, relative_to_value
 from maxmargin.estimators._one_class import BaseOneClass
 from maxmargin.estimators._outcome import report
-from maxmargin.estimators._rescaled import lengths_of, rounding_of_coefficients
+from maxmargin.estimators._rescaled import rounding_of_coefficients
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.search_axes import Axis
@@ -164,7 +164,7 @@ class L2OneClassSVM(BaseOneClass):
                 "C, or C times the smallest positive sample weight, is too small: its reciprocal overflows."
             )
         problem = dual.one_class_l2(len(order), ridge)
-        solution = self._solve_one(X, order, problem, self._start("all", order), limit)
+        solution, lengths = self._solve_one(X, order, problem, self._start("all", order), limit)
 
         used = np.flatnonzero(solution.u)
         rho = problem.square(solution.u, solution.gradient)
@@ -177,7 +177,7 @@ class L2OneClassSVM(BaseOneClass):
             )
         self._keep(X, order, used, coef, np.ones(1), solution)
         # The model stores u / rho, rounded once more.
-        noise = solution.noise + rounding_of_coefficients(solution.u, lengths_of(X, self._kernel, order))
+        noise = solution.noise + rounding_of_coefficients(solution.u, lengths)
         self.dual_gap_, self.relative_gap_ = _gaps(problem, replace(solution, noise=noise), rho)
         # Whole counters, where the solver has them.
         kept = np.rint(solution.u * solution.details["total"]) if "total" in solution.details else solution.u

@@ -19,7 +19,6 @@ from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators._outcome import report
 from maxmargin.estimators._plain import class_labels
-from maxmargin.estimators._rescaled import lengths_of
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start, box
 from maxmargin.estimators.base import BaseSVM
@@ -92,15 +91,11 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         subproblems = self._subproblems(order, segments, weight)
         double = subproblems.typical[0].problem.self_scaled
         # Pairs that were not begun keep coefficients of zero. There may be very many of them, and no time.
-        begun = self._solve(X, kernel, order, subproblems, limit, double=double)
+        begun, lengths = self._solve(X, kernel, order, subproblems, limit, double=double)
         solved: dict[int, tuple[Dual, Solution]] = {}
-        lengths: Floats | None = None
         for k, solution in sorted(begun.items()):
             sub = subproblems[k]
-            if sub.problem.n_groups == 2 and lengths is None:
-                lengths = lengths_of(X, kernel, order)
-            own = None if lengths is None else lengths[sub.samples]
-            solved[k] = self._as_reported(sub.problem, solution, own)
+            solved[k] = self._as_reported(sub.problem, solution, lengths[sub.samples])
         self._assemble(X, order, segments, subproblems, solved)
         self._keep_starts(
             (_start_name(m.segments, m.problem), Start(order[m.samples], s.u, box(m.problem)))
@@ -110,13 +105,11 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self._check_solutions(list(solved.values()))
         return self
 
-    def _as_reported(
-        self, problem: Dual, solution: Solution, lengths: Floats | None
-    ) -> tuple[Dual, Solution]:
+    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
         """The problem and solution that coefficients, intercept and gap are reported for.
 
         A subclass overrides it if a pair is solved in other units. `lengths` are those of the samples in
-        feature space, if the problem is that of two hulls.
+        feature space.
         """
         return problem, solution
 

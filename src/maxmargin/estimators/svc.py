@@ -198,12 +198,9 @@ class SVC(BaseSVC):
             return dual.nearest_points(y, ridge)  # the same model, up to a factor
         return problem
 
-    def _as_reported(
-        self, problem: Dual, solution: Solution, lengths: Floats | None
-    ) -> tuple[Dual, Solution]:
+    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
         if not problem.two_hulls:
             return problem, solution
-        assert lengths is not None
         return _as_c_svc(problem, solution, lengths)
 
 

@@ -68,7 +68,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
                 f"The solver {self.solver!r} cannot train {type(self).__name__}: use one of the solvers "
                 f"{', '.join(solvers.accepting(problem))}."
             )
-        solution = self._solve_one(X, order, problem, self._warm(problem, order), limit)
+        solution, _ = self._solve_one(X, order, problem, self._warm(problem, order), limit)
         self._assemble(X, order, solution)
         # Both variables of a sample in one row.
         self._keep_starts([("all", Start(order, solution.u.reshape(2, -1).T, box(problem)))])

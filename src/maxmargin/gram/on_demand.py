@@ -11,28 +11,37 @@ from maxmargin._compiled.lazy import lazy
 from maxmargin._types import Floats, Index
 from maxmargin.gram.certified import CertifiedRows
 from maxmargin.gram.nearest import nearest
+from maxmargin.kernels._form import RBF, Form
 from maxmargin.kernels.inverted import InvertedIndex
 from maxmargin.kernels.panels import Lines, Panels
 
 
 class OnDemand(NamedTuple):
-    """The samples as an RBF kernel reads them; see `maxmargin.kernels.panels.Panels`."""
+    """The samples as rbf kernels and kernels of products read them; see `maxmargin.kernels.panels.Panels`."""
 
     lines: Lines
     #: Number of features.
     d: int
-    #: Scaled squared norms of the samples.
+    #: Scaled squared norms of the samples, or 0.
     norm: NDArray[Any]
-    #: Factor of products in the exponent.
+    #: Factor of products.
     slope: float
+    form: Form
 
     @staticmethod
     def of(gram: CertifiedRows) -> OnDemand | None:
         """The samples of `gram`; None for other kernels, or where distant rows need differences."""
-        points = gram.points
-        if gram.kernel.name != "rbf" or points.distant is not None or points.norm is None:
+        points, kernel = gram.points, gram.kernel
+        if kernel.name not in ("rbf", "linear", "poly") or points.distant is not None:
             return None
-        return OnDemand(Lines.of(points.X), points.X.shape[1], points.norm, gram.kernel.slope)
+        norm = np.zeros(points.n, gram.dtype) if points.norm is None else points.norm
+        form = Form.of(kernel, gram.dtype)
+        return OnDemand(Lines.of(points.X), points.X.shape[1], norm, kernel.slope, form)
+
+    @property
+    def definite(self) -> bool:
+        """Whether kernel matrices of distinct samples are positive definite whatever the parameters."""
+        return self.form.kind == RBF
 
 
 class ByFrequency(NamedTuple):

@@ -13,27 +13,42 @@ from typing import Any
 import numpy as np
 
 from maxmargin._compiled.jit import compiled
+from maxmargin._compiled.limits import slices
 from maxmargin._types import Floats, Index
+from maxmargin.kernels._form import KINDS, LAPLACIAN, LINEAR, RBF, SIGMOID
 from maxmargin.kernels.layout import canonical_csr
 from maxmargin.kernels.panels import Lines
 
-_LINEAR, _POLY, _SIGMOID, _RBF, _LAPLACIAN = range(5)
-_KINDS = {"linear": _LINEAR, "poly": _POLY, "sigmoid": _SIGMOID, "rbf": _RBF, "laplacian": _LAPLACIAN}
+# Multiplications and additions in the time of which a product is added in pairs of numbers.
+_PAIR_COST = 40.0
 
 
 def sums(kernel: Any, X: Any, rows: Index, columns: Index, coef: Floats, factor: Floats) -> Floats:
-    """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features."""
-    kind = _KINDS[kernel.name]
+    """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features.
+
+    Of a linear kernel in slices, see `maxmargin._compiled.limits`.
+    """
+    kind = KINDS[kernel.name]
     A, B = (Lines.of(_float64(X[index])) for index in (rows, columns))
     coef, factor = (np.ascontiguousarray(c, dtype=np.float64) for c in (coef, factor))
-    if kind == _LINEAR:
+    if kind == LINEAR:
         width = X.shape[1]
         if not A.dense:  # only the features in use
             there, at = np.unique(np.concatenate([A.indices, B.indices]), return_inverse=True)
             A, B = A._replace(indices=at[: len(A.indices)]), B._replace(indices=at[len(A.indices) :])
             width = len(there)
-        return np.asarray(_linear_sums(A, B, coef, factor, width))
+        return _linear_sums(A, B, coef, factor, width)
     return np.asarray(_pair_sums(kind, A, B, coef, factor, kernel.gamma, kernel.coef0, kernel.degree))
+
+
+def _linear_sums(A: Lines, B: Lines, coef: Floats, factor: Floats, width: int) -> Floats:
+    """<x_i, w> with the weights w = sum_j coef_j factor_j x_j in pairs of numbers."""
+    high, low, out = np.zeros(width), np.zeros(width), np.empty(len(A.indptr) - 1)
+    for start, stop in slices(len(coef), _PAIR_COST * len(B.data) / max(1, len(coef))):
+        _add_weights(B, start, stop, coef, factor, high, low)
+    for start, stop in slices(len(out), _PAIR_COST * len(A.data) / max(1, len(out))):
+        _values_of_weights(A, start, stop, high, low, out)
+    return out
 
 
 def squared_distances(A: Any, B: Any) -> Floats:
@@ -111,9 +126,9 @@ def _pair(kind, A, i, B, j):
         w = B.data[b] if h <= f else 0.0
         a += f <= h
         b += h <= f
-        if kind == _RBF:
+        if kind == RBF:
             x += (v - w) * (v - w)
-        elif kind == _LAPLACIAN:
+        elif kind == LAPLACIAN:
             x += abs(v - w)
         elif f == h:
             p, e = _two_product(v, w)
@@ -125,11 +140,11 @@ def _pair(kind, A, i, B, j):
 def _value(kind, A, i, B, j, gamma, coef0, degree):
     """One kernel value as two numbers."""
     x, y = _pair(kind, A, i, B, j)
-    if kind >= _RBF:
+    if kind >= RBF:
         return np.exp(-gamma * x), 0.0
     x, y = _times(x, y, gamma, 0.0)
     x, y = _plus(x, y, coef0, 0.0)
-    if kind == _SIGMOID:
+    if kind == SIGMOID:
         t = np.tanh(x)
         return t, y * (1.0 - t * t)
     p, q = 1.0, 0.0
@@ -153,18 +168,21 @@ def _pair_sums(kind, A, B, coef, factor, gamma, coef0, degree):
 
 
 @compiled()
-def _linear_sums(A, B, coef, factor, width):
-    """<x_i, w> with the weights w = sum_j coef_j factor_j x_j in pairs of numbers."""
-    high, low = np.zeros(width), np.zeros(width)
-    for j in range(len(coef)):
+def _add_weights(B, first, last, coef, factor, high, low):
+    """Add ``coef_j factor_j x_j`` to the weights, which are pairs of numbers, for the samples first:last."""
+    for j in range(first, last):
         start = B.indptr[j]
         c, d = _two_product(coef[j], factor[j])
         for k in range(start, B.indptr[j + 1]):
             f = B.indices[k - start if B.dense else k]
             p, e = _times(c, d, B.data[k], 0.0)
             high[f], low[f] = _plus(high[f], low[f], p, e)
-    out = np.empty(len(A.indptr) - 1)
-    for i in range(len(out)):
+
+
+@compiled()
+def _values_of_weights(A, first, last, high, low, out):
+    """``out[i] = <x_i, w>`` for the samples first:last."""
+    for i in range(first, last):
         x, y = 0.0, 0.0
         start = A.indptr[i]
         for k in range(start, A.indptr[i + 1]):
@@ -172,7 +190,6 @@ def _linear_sums(A, B, coef, factor, width):
             p, e = _times(high[f], low[f], A.data[k], 0.0)
             x, y = _plus(x, y, p, e)
         out[i] = x + y
-    return out
 
 
 @compiled()
@@ -192,4 +209,4 @@ def _matrix_sums(K, coef, factor):
 def _distances(A, B, out):
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
-            out[i, j] = _pair(_RBF, A, i, B, j)[0]
+            out[i, j] = _pair(RBF, A, i, B, j)[0]

@@ -8,6 +8,7 @@ LLVM maps them to the instructions of the processor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -98,6 +99,20 @@ def rbf_strip(
     x has `count` entries ``values[v0:]`` at the features ``indices[i0:]``; the panel begins at
     ``panels[p0]``. All arrays are contiguous and of one floating type.
     """
+    return _strip(indices, values, panels, norms, out, _Vectors.exp2)
+
+
+@intrinsic
+def dot_strip(
+    typingctx: Any, indices: Any, i0: Any, values: Any, v0: Any, count: Any, panels: Any, p0: Any,
+    norms: Any, c0: Any, norm: Any, out: Any, o0: Any,
+) -> Any:  # fmt: skip
+    """``out[o0 + t] = <x, panel[:, t]> - norm - norms[c0 + t]``, see `rbf_strip`."""
+    return _strip(indices, values, panels, norms, out, lambda vectors, x: x)
+
+
+def _strip(indices: Any, values: Any, panels: Any, norms: Any, out: Any, finish: Callable[..., Any]) -> Any:
+    """Signature and code of a strip; `finish` makes values of sums."""
     number = values.dtype
     wide = types.int64
     signature = types.void(indices, wide, values, wide, wide, panels, wide, norms, wide, number, out, wide)
@@ -140,7 +155,7 @@ def rbf_strip(
 
         builder.position_at_end(done)
         for total, o in zip(sums, offsets, strict=True):
-            vectors.store(vectors.exp2(total), target, builder.add(o0, o))
+            vectors.store(finish(vectors, total), target, builder.add(o0, o))
         return context.get_dummy_value()
 
     return signature, codegen

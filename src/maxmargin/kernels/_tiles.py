@@ -15,11 +15,9 @@ from numba.extending import overload
 from maxmargin._compiled.exp2 import exp2
 from maxmargin._compiled.intrinsics import bits32, bits64, float_of_bits32, float_of_bits64
 from maxmargin._compiled.jit import compiled
+from maxmargin.kernels._form import LAPLACIAN, POLY, SIGMOID
 
 f32, i32, i64 = np.float32, np.int32, np.int64
-
-LINEAR, POLY, SIGMOID, LAPLACIAN = range(4)
-KINDS = {"linear": LINEAR, "poly": POLY, "sigmoid": SIGMOID, "laplacian": LAPLACIAN}
 
 # Values beyond the range of a type are infinite, as in NumPy, and rounding to integers must not be reordered:
 # only multiplications and additions may be fused.

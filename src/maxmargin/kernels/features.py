@@ -66,26 +66,30 @@ class Features:
         w = np.zeros(self.d)
         n = self.X.shape[0]
         if not sp.issparse(self.X):
-            if len(rows) > n // 4:  # gathering them would take longer than multiplying all
-                return np.asarray(np.bincount(rows, weights=coef, minlength=n) @ self.X)
-            for s in range(0, len(rows), costs.WEIGHTS_ROWS):
-                part = slice(s, s + costs.WEIGHTS_ROWS)
-                w += coef[part] @ self.X[rows[part]]
+            if len(rows) > costs.WEIGHTS_GATHERED * n:
+                u = np.bincount(rows, weights=coef, minlength=n)
+                for s, e in slices(n, self.width):
+                    w += u[s:e] @ self.X[s:e]
+                return w
+            for s, e in slices(len(rows), self.width, most=costs.WEIGHTS_ROWS):
+                w += coef[s:e] @ self.X[rows[s:e]]
             return w
-        _add_weights(*self._entries, rows, coef, w)
+        for s, e in slices(len(rows), self.width):
+            _add_weights(*self._entries, rows[s:e], coef[s:e], w)
         return w
 
     def values(self, w: Floats, rows: Index) -> Floats:
         """``X[rows] @ w``."""
         out = np.zeros(len(rows))
-        if len(rows) == self.X.shape[0] and np.array_equal(rows, np.arange(len(rows))):
-            self.add(out, w, 0, len(rows))
-        elif sp.issparse(self.X):
-            _add_values(*self._entries, rows, w, out)
-        else:
-            for s in range(0, len(rows), costs.WEIGHTS_ROWS):
-                part = slice(s, s + costs.WEIGHTS_ROWS)
-                out[part] = self.X[rows[part]] @ w
+        whole = len(rows) == self.X.shape[0] and np.array_equal(rows, np.arange(len(rows)))
+        gathered = not (whole or sp.issparse(self.X))
+        for s, e in slices(len(rows), self.width, most=costs.WEIGHTS_ROWS if gathered else None):
+            if whole:
+                self.add(out[s:e], w, s, e)
+            elif gathered:
+                out[s:e] = self.X[rows[s:e]] @ w
+            else:
+                _add_values(*self._entries, rows[s:e], w, out[s:e])
         return out
 
     def add(self, out: NDArray[Any], w: Floats, start: int, stop: int) -> None:

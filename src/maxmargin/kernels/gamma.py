@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin._types import Floats
+from maxmargin.kernels.layout import without_duplicates
 
 
 def resolve_gamma(gamma: str | float, X: Any, weight: Floats | None = None) -> float:
@@ -33,7 +34,8 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Floats | None = None) -> f
     if weight is not None and (weight == weight[0]).all():
         weight = None
     with np.errstate(over="ignore", invalid="ignore"):
-        variance = _sparse_variance(X.tocsr(), weight) if sp.issparse(X) else _variance(X, weight)
+        sparse = sp.issparse(X)
+        variance = _sparse_variance(without_duplicates(X.tocsr()), weight) if sparse else _variance(X, weight)
     if not np.isfinite(variance):
         raise ValueError(
             "The dual coefficients or intercepts are not finite: gamma='scale' needs the variance of X, "

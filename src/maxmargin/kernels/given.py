@@ -114,11 +114,13 @@ def _symmetric(K: Array) -> bool:
     """Whether mirrored values are equal but for rounding: all of a small matrix, else a sample."""
     n = len(K)
     if n * n <= costs.MIRRORED_VALUES:
-        a, b = K, K.T
+        i, j = np.divmod(np.arange(n * n), max(1, n))
     else:
         i, j = np.random.default_rng(0).integers(n, size=(2, costs.MIRRORED_VALUES))
-        a, b = K[i, j], K[j, i]
-    return bool(np.max(np.abs(a - b), initial=0.0) <= _ROUNDING * np.max(np.abs(a), initial=0.0))
+    # Relative to the lengths of both samples in feature space.
+    size = np.sqrt(np.abs(np.diagonal(K).astype(np.float64)))
+    difference = np.abs(K[i, j].astype(np.float64) - K[j, i])
+    return bool((difference <= _ROUNDING * size[i] * size[j]).all())
 
 
 @compiled()

@@ -79,6 +79,8 @@ class Kernel:
     def __post_init__(self) -> None:
         if not callable(self.name) and self.name not in NAMES:
             raise ValueError(f"Unknown kernel {self.name!r}: use one of {', '.join(NAMES)} or a callable.")
+        if self.degree != int(self.degree):
+            raise ValueError(f"degree must be an integer, got {self.degree!r}.")
         if self.translation_invariant and self.gamma > _LARGEST_GAMMA:
             object.__setattr__(self, "gamma", _LARGEST_GAMMA)  # same values, without overflow
 
@@ -230,7 +232,8 @@ class Kernel:
             if A.distant is not None and B.distant is not None:
                 self._fill_distant(A.distant, B.distant, c0, c1, out, slots, first)
             return
-        from maxmargin.kernels._tiles import KINDS, transform
+        from maxmargin.kernels._form import KINDS
+        from maxmargin.kernels._tiles import transform
 
         kind, dtype = KINDS[self.name], B.X.dtype.type
         panels = B.sparse or self.name == "laplacian"

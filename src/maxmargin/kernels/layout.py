@@ -81,15 +81,21 @@ def canonical_csr(X: Any, dtype: np.dtype[Any]) -> Any:
 
     If `indices` and `indptr` have different types, SciPy converts them on every selection of rows.
     """
-    X = sp.csr_array(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = without_duplicates(sp.csr_array(X))
     index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
     out = sp.csr_array(X.shape, dtype=dtype)
     out.data = X.data.astype(dtype, copy=False)
     out.indices, out.indptr = (a.astype(index, copy=False) for a in (X.indices, X.indptr))
     return out
+
+
+def without_duplicates(X: Any) -> Any:
+    """A CSR matrix with one entry per position, in order; X itself if it is one."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
 
 
 def squared_norms(X: Any) -> Array:

@@ -27,6 +27,7 @@ from maxmargin._compiled.memory import aligned, recycled
 from maxmargin.kernels._columns import compact
 from maxmargin.kernels.centre import central
 from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.layout import without_duplicates
 
 Array = NDArray[Any]
 # Multiple of the median squared norm from which on the distances of a row are computed from differences.
@@ -85,7 +86,8 @@ class SharedKernels:
         G = self._of("linear")
         if kernel.name == "linear":
             return G
-        from maxmargin.kernels._tiles import KINDS, transform  # compiled: not at import
+        from maxmargin.kernels._form import KINDS
+        from maxmargin.kernels._tiles import transform  # compiled: not at import
 
         out, number = aligned(G.shape, G.dtype), G.dtype.type
         slope, shift = number(kernel.gamma), number(kernel.coef0)
@@ -99,7 +101,7 @@ class SharedKernels:
 
     def _distances(self, name: str) -> Array:
         X: Any = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
-        X = compact(X.tocsr()) if sp.issparse(X) else X
+        X = compact(without_duplicates(X.tocsr())) if sp.issparse(X) else X
         if name == "rbf":
             return _squared_distances(X, self.dtype)
         elif name == "laplacian":

@@ -34,7 +34,8 @@ def exact_entries(problem: Dual, u: Floats, some: Index, gram: Rows, allowed: fl
     if len(poor) and values * gram.cost <= costs.DOUBLE_DOUBLE_MOST:
         each = costs.DOUBLE_DOUBLE_TIME * gram.cost * values / len(poor)
         with np.errstate(over="ignore", invalid="ignore"):
-            for start, stop in slices(len(poor), each):
+            # Sums of a linear kernel share their weights, and have slices of their own.
+            for start, stop in slices(len(poor), each, len(poor) if gram.features is not None else 1):
                 part = poor[start:stop]
                 g[part] = problem.accurate_gradient(u, some[part], gram)
             # The rounding of the result, and that of exponentials or of a user's function.

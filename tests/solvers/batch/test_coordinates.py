@@ -11,7 +11,7 @@ from maxmargin._compiled.limits import Limit
 from maxmargin.gram import Gram
 from maxmargin.solvers import Batch, Status, Stop, costs
 from maxmargin.solvers.batch import weights
-from maxmargin.solvers.batch.coordinates import descend
+from maxmargin.solvers.batch.coordinates import _slow, descend
 
 
 def texts(n=1500, d=3000, seed=0):
@@ -43,7 +43,7 @@ def problems(n=1500):
 def test_a_few_passes_come_close_to_the_solution(name, form):
     X, _ = texts()
     problem, gram = problems()[name], Gram(form(X), "linear", n_jobs=1)
-    u, passes = descend(problem, gram, problem.start(), 5e-4 / problem.scale)
+    u, passes = descend(problem, gram, problem.start(), 5e-4 / problem.scale, 1000)
     u = weights._with_sums(problem, u)
     assert problem.feasible(u) and 0 < passes < 150
     g = problem.exact_gradient(u, np.arange(problem.m), gram)
@@ -61,18 +61,31 @@ def test_batch_takes_it_first_for_texts_and_certifies_the_result(name):
     assert abs(first.objective - pairs.objective) <= first.gap + pairs.gap
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_it_takes_no_more_passes_than_allowed(most):
+    X, y = texts()
+    problem, gram = dual.c_svc(y, C=1.0), Gram(X, "linear", n_jobs=1)
+    assert descend(problem, gram, problem.start(), 1e-6, most)[1] == most
+    solution = Batch().solve(problem, gram, stop=Stop(tol=1e-6, max_iter=most))
+    assert solution.status is Status.MAX_ITER and solution.n_iter == most
+
+
+def test_passes_without_an_active_variable_do_not_divide_by_zero():
+    assert not _slow([np.inf, *[1.0] * 20, 0.0, 1.0], 1e-3)
+
+
 def test_runs_repeat_exactly():
     X, y = texts()
     problem, gram = dual.c_svc(y, C=1.0), Gram(X, "linear", n_jobs=1)
-    one, other = (descend(problem, gram, problem.start(), 1e-4)[0] for _ in range(2))
+    one, other = (descend(problem, gram, problem.start(), 1e-4, 1000)[0] for _ in range(2))
     np.testing.assert_array_equal(one, other)
 
 
-def test_a_solution_as_start_takes_one_pass():
+def test_a_solution_as_start_takes_few_passes():
     X, y = texts()
     problem, gram = dual.c_svc(y, C=1.0), Gram(X, "linear", n_jobs=1)
     good = Batch().solve(problem, gram, stop=Stop(tol=1e-6)).u
-    u, passes = descend(problem, gram, good, 1e-2)
+    u, passes = descend(problem, gram, good, 1e-2, 1000)
     assert passes <= 6
     assert np.abs(u - good).max() < 0.05
 
@@ -82,7 +95,7 @@ def test_it_ends_early_where_it_is_slow():
     X = rng.normal(size=(500, 3)) + 10.0  # nearly parallel rows
     y = np.where(X[:, 0] > 10.0, 1, -1)
     problem, gram = dual.c_svc(y, C=1e4), Gram(X, "linear", n_jobs=1)
-    _, passes = descend(problem, gram, problem.start(), 1e-6)
+    _, passes = descend(problem, gram, problem.start(), 1e-6, 1000)
     assert passes < costs.DESCENT_PASSES
 
 
@@ -90,7 +103,7 @@ def test_a_limit_ends_it():
     X, y = texts()
     problem, gram = dual.c_svc(y, C=1.0), Gram(X, "linear", n_jobs=1)
     with Limit(seconds=0.0):
-        u, passes = descend(problem, gram, problem.start(), 1e-6)
+        u, passes = descend(problem, gram, problem.start(), 1e-6, 1000)
     assert passes == 0 and not u.any()
 
 

@@ -330,3 +330,10 @@ def test_without_a_minimum_a_run_ends_with_a_feasible_point(C):
 def test_the_ridge_of_a_matrix_near_the_largest_float32_is_finite():
     Q = np.diag(np.full(8, 1e38, np.float32))
     assert np.isfinite(NewtonFinish()._ridged(Q)).all()
+
+
+def test_a_step_that_overflows_is_refused_before_lapack_complains(capfd):
+    Q = np.diag(np.full(4, 1e-30, np.float32))
+    with pytest.raises(np.linalg.LinAlgError), np.errstate(over="ignore", invalid="ignore"):
+        finish._newton(Q, np.full(4, 1e20), np.ones((4, 1)), np.zeros(1), -np.ones(4), np.ones(4), 8)
+    assert "DLASCL" not in "".join(capfd.readouterr())

@@ -1,14 +1,16 @@
-"""Problems in one compiled call over a complete matrix: kernels other than rbf, and given matrices."""
+"""Problems in one compiled call: kernels other than rbf, with rows on demand or a complete matrix."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.svm
 from sklearn.datasets import load_digits
 
 from maxmargin import SVC, SVR, dual
 from maxmargin._compiled.limits import Limit
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import Batch, Status, Stop
+from maxmargin.solvers.batch.shared_rows import SharedRows, need
 from maxmargin.solvers.batch.whole import WholeProblems
 from maxmargin.solvers.many import Subproblems
 
@@ -68,11 +70,46 @@ def test_a_given_matrix_is_used_and_not_changed(order, dtype):
 def test_class_pairs_are_whole_problems_and_count_the_matrix_once():
     digits, labels = load_digits(return_X_y=True)
     digits, labels = digits[:400] / 16.0, labels[:400]
-    model = SVC(kernel="linear", C=1.0).fit(digits, labels)
+    model = SVC(kernel="laplacian", C=1.0).fit(digits, labels)
     assert model.n_kernel_evals_ == 400 * 400
-    gram = Gram(digits[np.argsort(labels, kind="stable")], "linear", dtype="float64")
+    gram = Gram(digits[np.argsort(labels, kind="stable")], "laplacian", dtype="float64")
     assert WholeProblems.over(gram, np.array([0, 400]), [dual.c_svc(np.repeat([-1, 1], 200))], Stop())
     assert gram.holds_all
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_class_pairs_compute_only_rows_that_they_use(kernel):
+    digits, labels = load_digits(return_X_y=True)
+    digits, labels = digits[:600] / 16.0, labels[:600]
+    options = {"kernel": kernel, "C": 1.0, "decision_function_shape": "ovo"}
+    model = SVC(**options).fit(digits, labels)
+    assert 0 < model.n_kernel_evals_ < 0.6 * 600 * 600
+    same = sklearn.svm.SVC(**options, tol=1e-6).fit(digits, labels)
+    np.testing.assert_allclose(model.decision_function(digits), same.decision_function(digits), atol=0.02)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 6, 11])
+def test_rows_on_demand_are_those_of_the_kernel(degree, storage, dtype):
+    data, bounds = X.copy(), np.array([0, 130, 300])
+    data[np.abs(data) < 0.5] = 0.0
+    gram = Gram(storage(data), "poly", gamma=0.1, coef0=0.5, degree=degree, dtype=dtype)
+    rows = SharedRows.of(gram, bounds)
+    some = [0, 129, 130, 299]
+    for i in some:
+        assert need(rows, i, np.array([0, 1]), np.zeros(1, np.int64)) == 300
+    parts = [
+        np.concatenate([rows.pool[rows.where[i, s] :][: np.diff(bounds)[s]] for s in (0, 1)]) for i in some
+    ]
+    expected = Gram(data, "poly", gamma=0.1, coef0=0.5, degree=degree, dtype="float64").rows(some)
+    np.testing.assert_allclose(parts, expected, rtol=300 * np.finfo(dtype).eps, atol=1e-30)
+
+
+def test_places_without_a_sample_have_finite_values_for_any_degree():
+    rows = SharedRows.of(Gram(X, "poly", gamma=0.1, degree=40, dtype="float32"), np.array([0, 300]))
+    need(rows, 0, np.array([0]), np.zeros(1, np.int64))
+    assert np.isfinite(rows.pool[: rows.used[0]]).all()
 
 
 @pytest.mark.filterwarnings("ignore:Some features vary")
@@ -95,8 +132,8 @@ def test_the_scale_of_the_data_does_not_matter(scale):
 
 def test_rows_without_a_table_or_bounds_are_left_alone():
     bounds = np.array([0, 300])
-    linear = Gram(X, "linear", cache_bytes=300 * 100)
-    assert WholeProblems.over(linear, bounds, [dual.c_svc(y)], Stop()) is None
+    laplacian = Gram(X, "laplacian", cache_bytes=300 * 100)
+    assert WholeProblems.over(laplacian, bounds, [dual.c_svc(y)], Stop()) is None
     linear = Gram(X, "linear")
     assert WholeProblems.over(linear, bounds, [dual.squared_c_svc(y, 0.5)], Stop()) is None
     call = Gram(X, lambda a, b: a @ b.T)

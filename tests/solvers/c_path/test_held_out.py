@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from maxmargin.solvers.c_path import held_out
 from maxmargin.solvers.c_path.held_out import held_out_values, matrix_of_rows
 
 
@@ -26,15 +25,14 @@ def test_the_matrix_of_rows_is_a_part_of_the_matrix(dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [4, 512])
-def test_values_are_those_of_each_folds_own_rows(dtype, size, monkeypatch):
-    monkeypatch.setattr(held_out.costs, "PATH_HELD_OUT", size)
+def test_values_are_those_of_each_folds_own_rows(dtype, size):
     K, rows, u, offset = problem(dtype)
     u[1, 2], offset[1, 2] = u[1, 1], offset[1, 1]  # the same solution for two C
     u[2, 3] = u[2, 2]  # the same but for the offset
     u[2, 0] = 0.0
     scored, ends = np.random.default_rng(1).integers(0, len(K), 25), np.array([0, 7, 7, 25])
     out = np.full((4, 25), np.nan)
-    held_out_values(K, rows.astype(np.uint64), u, offset, scored.astype(np.uint64), ends, out)
+    held_out_values(K, rows.astype(np.uint64), u, offset, scored.astype(np.uint64), ends, size, out)
     for f in range(3):
         some = scored[ends[f] : ends[f + 1]]
         expected = u[f] @ K[np.ix_(rows, some)].astype(np.float64) - offset[f][:, None]

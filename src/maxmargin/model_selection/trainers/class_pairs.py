@@ -79,6 +79,7 @@ class ClassPairs:
 
     def many(self, scored: Index, ends: Index) -> PairValues:
         """Train all pairs; values of the rows scored[ends[f] : ends[f + 1]] of K on each fold f."""
+        from maxmargin.solvers import costs
         from maxmargin.solvers.c_path.held_out import held_out_values, matrix_of_rows
 
         values = np.empty((len(self._pairs), len(self.Cs), len(scored)))
@@ -90,6 +91,6 @@ class ClassPairs:
             numbers = rows.astype(np.uint64)
             found = self._solve(matrix_of_rows(self.K, numbers), y, rows)
             u, offset = np.stack([path.u for path in found]), np.stack([path.offset for path in found])
-            held_out_values(self.K, numbers, u, offset, unsigned, ends, of_pair)
+            held_out_values(self.K, numbers, u, offset, unsigned, ends, costs.PATH_HELD_OUT, of_pair)
             solved &= np.stack([path.solved for path in found])
         return PairValues(values, solved)

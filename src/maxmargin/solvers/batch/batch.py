@@ -164,7 +164,7 @@ class Batch(Solver[BatchWork]):
             if regression is not None:
                 return regression
         alone = not many and costs.FINISH_FROM <= typical[0].m <= LARGEST
-        double = gram.dtype == np.float64 and gram.cost > 1.0  # by choice: a given matrix is float64 always
+        double = gram.dtype == np.float64 and not gram.given  # by choice: the user's matrix is as it is
         hard = stop.tol <= costs.FINISH_TOL or (double and gram.n > costs.DOUBLE_ELSE_UP_TO)
         if alone and hard and self.finish is not None:
             return None

@@ -41,8 +41,11 @@ class _Variables(NamedTuple):
     curvature: Floats
 
 
-def descend(problem: Dual, gram: Rows, u: Floats, target: float) -> tuple[Floats, int]:
-    """A point with a violation near `target` if that takes few passes, from u; and the passes taken."""
+def descend(problem: Dual, gram: Rows, u: Floats, target: float, most: int) -> tuple[Floats, int]:
+    """A point with a violation near `target` if that takes few passes, from u; and the passes taken.
+
+    There are at most `most` passes.
+    """
     data = gram.features
     assert problem.signs is not None and data is not None
     size = gram.diag[problem.row]
@@ -61,7 +64,7 @@ def descend(problem: Dual, gram: Rows, u: Floats, target: float) -> tuple[Floats
     seed = np.ones(1, np.uint64)
     order, active, bounds = np.arange(problem.m), problem.m, (-np.inf, np.inf)
     touched, ranges, passes = 0, [np.inf], 0
-    while touched < costs.DESCENT_PASSES * problem.m and not current().over:
+    while passes < most and touched < costs.DESCENT_PASSES * problem.m and not current().over:
         kept, low, high = call(
             _one_pass, *lines, these, order[:active], u, w, multiplier, excess, rho, bounds, seed,
             current().flag, work=2.0 * active * (data.width + 10.0),
@@ -86,7 +89,8 @@ def _slow(ranges: list[float], target: float) -> bool:
     span = costs.DESCENT_SPAN
     if len(ranges) <= 2 * span:
         return False
-    pace = np.log(min(ranges[-2 * span : -span]) / min(ranges[-span:])) / span
+    before, now = (max(min(some), 1e-300) for some in (ranges[-2 * span : -span], ranges[-span:]))
+    pace = np.log(before / now) / span
     left = np.log(max(1.0, ranges[-1] / target))
     return bool(not pace * (costs.DESCENT_PASSES - len(ranges)) > left)
 

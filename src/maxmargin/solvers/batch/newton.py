@@ -144,6 +144,8 @@ def _newton(
         return cholesky.solve(factor, np.asarray(b, dtype=dtype, order="F")).astype(np.float64)
 
     base = solve(np.column_stack([g, E]))
+    if not np.isfinite(base).all():
+        raise np.linalg.LinAlgError("The Newton step is not finite.")
     HE = base[:, 1:]
     d = -base[:, 0] + HE @ np.linalg.lstsq(E.T @ HE, sums + E.T @ base[:, 0], rcond=None)[0]
     fixed = np.zeros(0, np.intp)

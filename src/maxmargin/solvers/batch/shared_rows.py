@@ -13,7 +13,8 @@ from maxmargin._compiled.limits import Stopped
 from maxmargin._compiled.memory import recycled, writable
 from maxmargin._compiled.sums import add_tile
 from maxmargin._types import Index, Rows
-from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
+from maxmargin.kernels._form import POLY, RBF, Form
+from maxmargin.kernels._strip import PANEL_BYTES, dot_strip, rbf_strip
 from maxmargin.kernels.panels import Lines, Panels, padded
 from maxmargin.solvers import costs
 
@@ -45,6 +46,7 @@ class SharedRows(NamedTuple):
     values: NDArray[Any]
     norms: NDArray[Any]
     d: int
+    form: Form
 
     @staticmethod
     def of(gram: Rows, bounds: Index) -> SharedRows | None:
@@ -61,11 +63,12 @@ class SharedRows(NamedTuple):
             order[starts[s] : starts[s] + bounds[s + 1] - bounds[s]] = np.arange(bounds[s], bounds[s + 1])
         lines: Lines = data.lines
         panels = Panels(lines, data.d, data.norm, data.slope, order)
+        norms = panels.norm if data.form.kind == RBF else np.zeros_like(panels.norm)
         pool = recycled(min(gram.n * int(starts[-1]), gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
         return SharedRows(
             np.asarray(bounds, dtype=np.intp), starts, pool, np.full((gram.n, len(bounds) - 1), -1),
             np.zeros(1, np.int64), gram.diag.astype(gram.dtype), *lines, data.norm, panels.values,
-            panels.norm, panels.d,
+            norms, panels.d, data.form,
         )  # fmt: skip
 
     @staticmethod
@@ -83,7 +86,7 @@ class SharedRows(NamedTuple):
         whole, none = np.empty(0, np.int32), np.empty(0, gram.dtype)
         return SharedRows(
             bounds, bounds, table.reshape(-1), where, np.zeros(1, np.int64), gram.diag.astype(gram.dtype),
-            whole, whole, none, True, none, none, none, 0,
+            whole, whole, none, True, none, none, none, 0, Form.none(gram.dtype),
         )  # fmt: skip
 
 
@@ -105,14 +108,32 @@ def need(rows, i, touched, flag):
         first = np.int64(0) if rows.dense else start
         for k in range(0, size, width):
             c = rows.starts[s] + k
-            rbf_strip(
-                rows.indices, first, rows.data, start, end - start, rows.values, c * rows.d,
-                rows.norms, c, rows.norm[i], rows.pool, at + k,
-            )  # fmt: skip
+            if rows.form.kind == RBF:
+                rbf_strip(
+                    rows.indices, first, rows.data, start, end - start, rows.values, c * rows.d,
+                    rows.norms, c, rows.norm[i], rows.pool, at + k,
+                )  # fmt: skip
+            else:
+                dot_strip(
+                    rows.indices, first, rows.data, start, end - start, rows.values, c * rows.d,
+                    rows.norms, c, rows.norm[i], rows.pool, at + k,
+                )  # fmt: skip
+        if rows.form.kind == POLY:
+            _raise_to_power(rows.pool[at : at + size], rows.form.shift, rows.form.degree)
         release()  # another thread that sees where the values are must see the values
         rows.where[i, s] = at
         computed += rows.bounds[s + 1] - rows.bounds[s]
     return computed
+
+
+@compiled()
+def _raise_to_power(line, shift, degree):
+    """``line = (line + shift) ** degree``, in few instructions: every caller compiles them again."""
+    base = line + shift
+    line[:] = line.dtype.type(1.0)
+    for _ in range(degree):
+        for t in range(len(line)):
+            line[t] *= base[t]
 
 
 @compiled()

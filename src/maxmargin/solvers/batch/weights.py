@@ -32,8 +32,8 @@ class WeightSteps:
 
     def take(self, state: State, progress: Progress, whole: bool, slow: bool) -> bool:
         """Take steps, if it is time for some; False if the state is left as it is."""
-        data = state.gram.features
-        if data is None or not suits(state):
+        data = state.gram.features if suits(state) else None
+        if data is None:
             self.descended = self.solved = True
             return False
         few = data.d <= min(costs.PROXIMAL_AT_ONCE, state.problem.m // costs.PROXIMAL_ROWS)
@@ -42,7 +42,7 @@ class WeightSteps:
             return _newton(state)
         if not (self.descended or few or whole) and data.width <= costs.DESCENT_DENSITY * data.d:
             self.descended = True
-            u, passes = descend(state.problem, state.gram, state.u, 0.5 * state.target)
+            u, passes = descend(state.problem, state.gram, state.u, 0.5 * state.target, state.left)
             return _accepted(state, u, passes)
         return False
 
@@ -83,7 +83,7 @@ def _newton(state: State) -> bool:
 
 
 def _accepted(state: State, u: Floats, steps: int) -> bool:
-    """Go to u, made feasible, if its objective is lower; False if u is not a point at all."""
+    """Go to u, made feasible, if its objective is lower; False if u is not finite."""
     problem = state.problem
     if not np.isfinite(u).all():
         return False

@@ -93,6 +93,8 @@ class WholeProblems:
             return None
         if gram.on_demand is None:
             return WholeProblems._over_table(gram, bounds, exact, problems, stop)
+        if not gram.on_demand.definite and not all(problem.boxed for problem in problems):
+            return None  # pair steps may lead to infinity
         rows = SharedRows.of(gram, bounds)
         if rows is None:
             return None

@@ -6,7 +6,6 @@ import numpy as np
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.sums import add_rows
-from maxmargin.solvers import costs
 
 
 @compiled()
@@ -32,11 +31,12 @@ def _is_same(u, offset, c):
 
 
 @compiled()
-def held_out_values(K, rows, u, offset, scored, ends, out):
+def held_out_values(K, rows, u, offset, scored, ends, tile, out):
     """Fill ``out[c, s]`` with the decision values of row scored[s] of K, for all C.
 
     `u`, of shape (n_folds, n_C, len(rows)), and `offset` are the solutions on the rows `rows` of K, which is
-    symmetric. Fold f has the places ``ends[f] : ends[f + 1]`` of `scored`. Both are unsigned numbers.
+    symmetric. Fold f has the places ``ends[f] : ends[f + 1]`` of `scored`. Both are unsigned numbers. `tile`
+    rows are scored at a time.
     """
     n_C, n = u.shape[1], u.shape[2]
     support, at, coef = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
@@ -50,8 +50,8 @@ def held_out_values(K, rows, u, offset, scored, ends, out):
             if used:
                 support[count] = i
                 count += 1
-        for start in range(ends[f], ends[f + 1], costs.PATH_HELD_OUT):
-            size = min(costs.PATH_HELD_OUT, ends[f + 1] - start)
+        for start in range(ends[f], ends[f + 1], tile):
+            size = min(tile, ends[f + 1] - start)
             some = scored[start : start + size]
             table = np.empty((count, size), K.dtype)
             for r in range(count):
