@@ -19,6 +19,7 @@ def folder(tmp_path, monkeypatch):
     """A folder in which files are looked for, and a fresh choice before and after."""
     monkeypatch.setenv(ready_code.VARIABLE, str(tmp_path))
     monkeypatch.setattr(ready_code, "SHIPPED", tmp_path / "none")
+    monkeypatch.setattr(ready_code, "user_folder", lambda: None)
     ready_code.choice.cache_clear()
     yield tmp_path
     ready_code.choice.cache_clear()

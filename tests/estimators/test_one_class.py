@@ -1,4 +1,5 @@
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -92,3 +93,31 @@ def test_bad_parameters_are_named():
         OneClassSVM(nu=0.0).fit([[0.0], [1.0]])
     with pytest.raises(ValueError, match="weights"):
         OneClassSVM().fit([[0.0], [1.0]], sample_weight=[0.0, 0.0])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("seed", "d", "scale", "tol"), [(1, 1, 1e5, 1e-8), (4, 4, 1e7, 0.1)])
+def test_a_tolerance_that_rounded_coefficients_miss_is_not_called_solved(seed, d, scale, tol):
+    # The origin is inside the hull: w is 0 but for rounding, which the huge values multiply.
+    X = np.random.default_rng(seed).standard_normal((120, d)) * scale
+    model = OneClassSVM(kernel="linear", nu=0.3, tol=tol).fit(X)
+    assert model.status_ == "stalled" and _true_violation(model, X) > tol
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_a_tighter_tolerance_that_is_out_of_reach_does_not_end_far_away(seed):
+    X = np.random.default_rng(seed).standard_normal((120, 4)) * 1e7
+    loose, tight = (OneClassSVM(kernel="linear", nu=0.3, tol=tol).fit(X) for tol in (0.1, 1e-3))
+    assert _true_violation(tight, X) < 10.0 * _true_violation(loose, X)
+
+
+def _true_violation(model, X):
+    """The largest value of a positive coefficient less the least of one below its bound, exactly."""
+    exact = [[Fraction(float(v)) for v in row] for row in X]
+    u = np.zeros(len(X))
+    u[model.support_] = model.dual_coef_[0]
+    w = [sum(Fraction(float(c)) * row[j] for c, row in zip(u, exact, strict=True)) for j in range(X.shape[1])]
+    f = [sum(a * b for a, b in zip(w, row, strict=True)) for row in exact]
+    most = max(s for s, c in zip(f, u, strict=True) if c > 0)
+    return float(most - min(s for s, c in zip(f, u, strict=True) if c < 1.0 - 1e-12))

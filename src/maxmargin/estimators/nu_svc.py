@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from maxmargin import dual
 from maxmargin._sklearn import Interval
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
-from maxmargin.estimators._rescaled import rounding_of_coefficients
+from maxmargin.estimators._rescaled import as_stored
 from maxmargin.estimators.one_vs_one import BaseSVC
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution
@@ -120,8 +119,7 @@ class NuSVC(BaseSVC):
 
     def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
         # The model stores u divided by the margin, rounded: with huge kernel values that matters.
-        noise = solution.noise + rounding_of_coefficients(solution.u, lengths)
-        return problem, replace(solution, noise=noise, gap=problem.gap(solution.u, solution.gradient, noise))
+        return problem, as_stored(problem, solution, lengths, self.tol)
 
     def _check_classes(self, size: Floats) -> None:
         # Of all pairs the smallest and the largest class differ most.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin.estimators._one_class import BaseOneClass
 from maxmargin.estimators._outcome import report
-from maxmargin.estimators._rescaled import rounding_of_coefficients
+from maxmargin.estimators._rescaled import as_stored
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.search_axes import Axis
@@ -132,10 +131,7 @@ class OneClassSVM(BaseOneClass):
         used = np.flatnonzero(solution.u)
         coef, offset = problem.scale * solution.u[None, used], problem.scale * solution.offset
         self._keep(X, order, used, coef, offset, solution)
-        if np.isfinite(solution.gap):  # the model stores scaled multipliers, rounded once more
-            noise = solution.noise + rounding_of_coefficients(solution.u, lengths)
-            gap = problem.gap(solution.u, solution.gradient, noise)
-            solution = replace(solution, noise=noise, gap=gap)
+        solution = as_stored(problem, solution, lengths, self.tol)
         self.dual_gap_, self.relative_gap_ = solution.gap * problem.scale**2, solution.relative_gap
         self._keep_starts([("all", Start(order, solution.u))])
         report(self, [solution])

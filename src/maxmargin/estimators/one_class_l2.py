@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from maxmargin._sklearn import Interval, fit_context, with_callbacks
 from maxmargin.dual import Dual, relative_to_value
 from maxmargin.estimators._one_class import BaseOneClass
 from maxmargin.estimators._outcome import report
-from maxmargin.estimators._rescaled import rounding_of_coefficients
+from maxmargin.estimators._rescaled import as_stored
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.search_axes import Axis
@@ -177,8 +176,8 @@ class L2OneClassSVM(BaseOneClass):
             )
         self._keep(X, order, used, coef, np.ones(1), solution)
         # The model stores u / rho, rounded once more.
-        noise = solution.noise + rounding_of_coefficients(solution.u, lengths)
-        self.dual_gap_, self.relative_gap_ = _gaps(problem, replace(solution, noise=noise), rho)
+        solution = as_stored(problem, solution, lengths, self.tol)
+        self.dual_gap_, self.relative_gap_ = _gaps(problem, solution, rho)
         # Whole counters, where the solver has them.
         kept = np.rint(solution.u * solution.details["total"]) if "total" in solution.details else solution.u
         self._keep_starts([("all", Start(order, kept))])

@@ -41,10 +41,12 @@ def finalised(state: State, status: Status, precision: Precision) -> Status:
 def _storable(state: State, status: Status) -> Status:
     """Move u to where a model can store it: onto bounds, and so that sums of paired variables are exact.
 
-    Variables stay where they are if the tolerance would not hold on the bounds. Sums must be exact: models
-    store them, and with huge kernel values an ulp of them matters.
+    Variables stay where they are if the tolerance, or what was reached of it, would not hold on the bounds.
+    Sums must be exact: models store them, and with huge kernel values an ulp of them matters.
     """
-    problem = state.problem
+    problem, limit = state.problem, state.stop.tol
+    if status is not Status.SOLVED:
+        limit = max(limit, problem.violation(state.u, state.g, state.noise))
     everything = np.arange(problem.m)
     exact = problem.with_exact_pairs(state.u)
     if current().late:
@@ -60,10 +62,10 @@ def _storable(state: State, status: Status) -> Status:
         exchanged = problem.ridge * (point - state.u - change)
         g += exchanged
         noise = state.noise + problem.rounding(change, everything, state.gram) + 2.0**-51 * np.abs(exchanged)
-        holds = status is not Status.SOLVED or problem.violation(point, g, noise) <= state.stop.tol
+        holds = problem.violation(point, g, noise) <= limit
         if holds or point is exact:
             state.u, state.g, state.noise = point, g, noise
-            return status if holds else Status.STALLED
+            return Status.STALLED if status is Status.SOLVED and not holds else status
     return status
 
 
