@@ -23,6 +23,7 @@ DIFFICULTIES = (
     "duplicates", "opposite labels", "bootstrap", "weights", "balanced, small C", "many classes", "tiny C",
     "huge C",
     "rank deficient", "few rows per class", "extreme gamma", "large coef0", "many rows", "wide column",
+    "text",
 )  # fmt: skip
 EVERY = ("auto", "batch", "smo", "smo-first-order", "rosen", "rosen-conjugate")
 HULLS = ("mdm", "mdm-accelerated", "npa", "gilbert", "maxminover")
@@ -97,6 +98,9 @@ def spoil(rng: Rng, X: NDArray[np.float64], difficulty: str) -> NDArray[np.float
             powers = 10.0 ** (2 * X[:, 0])
         wide = (rng.integers(0, 500_000, n), 1.6e9 + 60.0 * np.arange(n), 1e5 * X[:, 0], powers)
         X[:, rng.integers(d)] = wide[int(rng.integers(4))]
+    elif difficulty == "text" and d > 20:
+        X = np.abs(np.round(X, 2)) * (rng.random(X.shape) < rng.choice([0.003, 0.02]))
+        X[rng.random(n) < 0.05] = 0.0
     elif difficulty == "duplicates":
         X[n // 3 :] = X[rng.integers(max(n // 3, 1), size=n - n // 3)]
     elif difficulty == "bootstrap":
@@ -132,6 +136,8 @@ def size_of(rng: Rng, difficulty: str, most: int) -> tuple[int, int]:
     ):  # beyond 512 and 2,048 rows other code is used
         return min(int(rng.choice([520, 600, 900, 1500, 2100, 2600])), most), min(d, 5)
     n = int(rng.choice([rng.integers(6, 40), rng.integers(20, 150), rng.integers(100, 350)]))
+    if difficulty == "text":  # many columns: inverted index, coordinate descent
+        d = int(rng.choice([200, 1100, 1500]))
     return n, d
 
 
@@ -258,16 +264,18 @@ def _model(rng: Rng, kind: str, X: Any, difficulty: str) -> tuple[Any, Any, Any,
         options["kernel"] = function
         options.pop("gamma")
     else:
-        given = _container(rng, X)
+        given = sp.csr_matrix(X) if X.shape[1] > 20 and rng.random() < 0.7 else _container(rng, X)
     options.setdefault("kernel", kernel)
     model = getattr(maxmargin, name)(**options)
     return model, matrix, given, notes
 
 
 def _container(rng: Rng, X: Any) -> Any:
-    style = int(rng.integers(8))
+    style = int(rng.integers(9))
     if style == 0:
         return sp.csr_matrix(X)
+    if style == 4:
+        return in_parts(rng, sp.csr_matrix(X))
     if style == 1:
         return X.astype(np.float32)
     if style == 2:
@@ -275,6 +283,16 @@ def _container(rng: Rng, X: Any) -> Any:
     if style == 3:
         return np.asfortranarray(X)
     return X
+
+
+def in_parts(rng: Rng, X: Any) -> Any:
+    """The same CSR matrix with each entry stored as two halves, in any order within its row."""
+    data, indices = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2)
+    indptr = 2 * X.indptr
+    for start, end in zip(indptr, indptr[1:], strict=False):
+        order = start + rng.permutation(end - start)
+        data[start:end], indices[start:end] = data[order], indices[order]
+    return sp.csr_matrix((data, indices, indptr), shape=X.shape)
 
 
 def _gram(rng: Rng, X: Any, gamma: float) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -235,3 +236,35 @@ def test_other_estimators_predict_one_row_at_a_time_as_in_a_batch(storage, dtype
     K = rbf_kernel(dense(X), dense(one_class.support_vectors_), gamma=GAMMA)
     scores = K @ dense(one_class.dual_coef_)[0]
     np.testing.assert_allclose(one_class.score_samples(X), scores, atol=20 * TOL[dtype])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize(("k", "offset"), [(2, 1e5), (2, 1e7), (3, 1e6)])
+def test_linear_values_of_data_far_from_the_origin_are_those_of_the_model(k, offset, storage):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 2))
+    y = np.digitize(X @ rng.standard_normal(2) + 0.5 * rng.standard_normal(100), [0.0, 1.0][: k - 1])
+    X = X + offset
+    model = SVC(kernel="linear", C=10.0, tol=0.1, decision_function_shape="ovo").fit(storage(X), y)
+    exact = [[Fraction(float(v)) for v in row] for row in X]
+    at = np.concatenate([[0], np.cumsum(model.n_support_)])
+    coef = dense(model.dual_coef_)
+    found = model.decision_function(storage(X)).reshape(100, -1)
+    for p, (a, b) in enumerate(combinations(range(k), 2)):
+        first, second = (range(at[c], at[c + 1]) for c in (a, b))
+        terms = [(coef[b - 1, v], v) for v in first] + [(coef[a, v], v) for v in second]
+        w = [sum(Fraction(float(c)) * exact[model.support_[v]][j] for c, v in terms) for j in range(2)]
+        shift = Fraction(float(model.intercept_[p]))
+        true = [float(sum(x * z for x, z in zip(w, row, strict=True)) + shift) for row in exact]
+        np.testing.assert_allclose(found[:, p], true, atol=1e-14 * offset)
+
+
+def test_replaced_coefficients_count_for_accurate_weights():
+    X = np.random.default_rng(0).normal(size=(50, 3)) + 1e7
+    model = SVC(kernel="linear", tol=0.1).fit(X, X[:, 0] > 1e7)
+    before = model.coef_.copy()
+    model.dual_coef_ = 2.0 * model.dual_coef_
+    np.testing.assert_allclose(model.coef_, 2.0 * before, rtol=1e-12)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.coef_, model.coef_)

@@ -15,10 +15,13 @@ from maxmargin._types import Floats, Index
 from maxmargin.kernels._columns import product
 from maxmargin.kernels.expansion import expand
 from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.layout import squared_norms
 from maxmargin.kernels.points import Points
 
 # Sum of coefficients up to which float32 kernel values predict to four digits.
 _LARGEST_SUM = 1000.0
+# Error of a linear decision value, whose margin is 1, from which on weights are summed with twice the digits.
+_ROUGH_VALUE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +71,12 @@ class KernelModel:
     vote_order: Index | None = None
     # The precision of the last prediction and the vectors prepared for it, so that small ones are quick.
     _prepared: tuple[np.dtype[Any], Points] | None = field(default=None, init=False, repr=False)
+    # Lengths of the vectors, and accurate weights of features, with the coefficients that they belong to.
+    _lengths: Floats | None = field(default=None, init=False, repr=False)
+    _accurate: dict[tuple[int, ...], tuple[Floats, Any]] | None = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_prepared"}
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
 
     @classmethod
     def from_training(
@@ -223,11 +229,37 @@ class KernelModel:
             object.__setattr__(self, "_prepared", kept)  # the only field that changes
         return kept[1]
 
-    def combine(self, weights: Any) -> Any:
-        """``weights @ vectors``, sparse where the vectors are: weights of features for the linear kernel."""
-        if self.sparse:
-            return configured(product(weights, self.vectors))
-        return np.asarray(weights @ self.vectors)
+    def combine(self, coef: Any, rows: Index | None = None) -> Any:
+        """``coef @ vectors[rows]``, sparse where the vectors are: weights of features for the linear kernel.
+
+        Of vectors far from the origin the terms cancel, and what rounding leaves is multiplied by samples as
+        far away: such sums have twice the digits of float64.
+        """
+        coef = coef.toarray() if sp.issparse(coef) else np.asarray(coef)
+        lengths = self._lengths
+        if lengths is None:
+            lengths = np.sqrt(squared_norms(self.vectors))
+            object.__setattr__(self, "_lengths", lengths)
+        vectors = self.vectors
+        if rows is not None:
+            vectors, lengths = vectors[rows], lengths[rows]
+        with np.errstate(over="ignore"):
+            error = 2.0**-52 * np.max(np.abs(coef) @ lengths, initial=0.0) * np.max(lengths, initial=0.0)
+        if not _ROUGH_VALUE < error < np.inf:
+            return configured(product(coef, vectors)) if self.sparse else np.asarray(coef @ vectors)
+        key = (-1,) if rows is None else tuple(rows[[0, -1]])
+        earlier = self._accurate
+        if earlier is None:
+            earlier = {}
+            object.__setattr__(self, "_accurate", earlier)
+        kept = earlier.get(key)
+        if kept is None or not np.array_equal(kept[0], coef):
+            from maxmargin.kernels._accurate import combination  # compiled: not at import
+
+            parts = [combination(part, vectors) for part in np.atleast_2d(coef)]
+            found = configured(sp.vstack(parts, format="csr")) if self.sparse else np.vstack(parts)
+            kept = earlier[key] = (np.array(coef), found)
+        return kept[1].copy()
 
 
 def configured(matrix: Any) -> Any:

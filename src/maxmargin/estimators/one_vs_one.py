@@ -23,7 +23,7 @@ from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start, box
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.decisions import decision_values, voted_classes
-from maxmargin.estimators.model import KernelModel
+from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.solvers.many import Subproblem, Subproblems
 from maxmargin.solvers.solution import Record, Solution, Status
 
@@ -277,18 +277,14 @@ def _hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:
 
 def linear_coef(model: KernelModel) -> Any:
     """Weights of the features for every pair of three or more classes, from scikit-learn's `dual_coef_`."""
-    k, coef, vectors = len(model.n_support), model.coef, model.vectors
+    k, coef = len(model.n_support), model.coef
     at = np.concatenate([[0], np.cumsum(model.n_support)])
-    pairs = list(combinations(range(k), 2))
-    if model.sparse:
-        blocks: list[list[Any]] = [[None] * k for _ in pairs]
-        for p, (a, b) in enumerate(pairs):
-            blocks[p][a] = sp.csr_array(coef[b - 1, None, at[a] : at[a + 1]])
-            blocks[p][b] = sp.csr_array(coef[a, None, at[b] : at[b + 1]])
-        return model.combine(sp.block_array(blocks, format="csr"))
+    of_class = [np.arange(at[a], at[a + 1]) for a in range(k)]
     parts = [
-        coef[b - 1, None, at[a] : at[a + 1]] @ vectors[at[a] : at[a + 1]]
-        + coef[a, None, at[b] : at[b + 1]] @ vectors[at[b] : at[b + 1]]
-        for a, b in pairs
+        model.combine(
+            np.concatenate([coef[b - 1, of_class[a]], coef[a, of_class[b]]])[None],
+            np.concatenate([of_class[a], of_class[b]]),
+        )
+        for a, b in combinations(range(k), 2)
     ]
-    return np.vstack(parts)
+    return configured(sp.vstack(parts, format="csr")) if model.sparse else np.vstack(parts)
