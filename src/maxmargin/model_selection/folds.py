@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 import uuid
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
+from maxmargin._compiled.memo import Memo
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin._types import Index
 from maxmargin.estimators.search_axes import kernel_of
@@ -84,8 +83,8 @@ class Folds:
     memory : float
         Bytes that the kernel matrices of a data set may take; larger ones are not made.
     keep : int
-        Data sets that are kept, as many as jobs are at work on at a time: before another one is made the
-        oldest goes, and its memory serves the new one.
+        Data sets that are kept, as many as jobs work on at the same time. Before another one is made, the
+        least recently used is removed, so that its memory is free.
     scores_training : bool
         Whether training rows are scored too: then `transform` must return them as `fit_transform` does.
     """
@@ -93,16 +92,15 @@ class Folds:
     def __init__(self, memory: float, keep: int = 2, scores_training: bool = False) -> None:
         self.memory, self.keep, self.scores_training = memory, keep, scores_training
         self.token = uuid.uuid4().hex
-        self._lock = threading.Lock()
-        self._made: OrderedDict[Hashable, dict[Hashable, tuple[threading.Lock, list[Any]]]] = OrderedDict()
+        # By fold and setting the prepared rows, each of them by precision and kind of kernel.
+        self._made = Memo(keep)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _received, (self.token, self.memory, self.keep, self.scores_training)
 
     def release(self) -> None:
         """Give back the memory of the folds."""
-        with self._lock:
-            self._made.clear()
+        self._made.clear()
 
     def get(
         self,
@@ -125,34 +123,21 @@ class Folds:
         steps = None if before is None else setting
         own = (np.dtype(dtype).name, kind)
         if is_row_wise(before):
-            made = self._once(
-                (None, steps), own, lambda: self._with_kernels(_whole(X, y, before, kind), dtype)
+            made = self._made.get((None, steps), Memo).get(
+                own, lambda: self._with_kernels(_whole(X, y, before, kind), dtype)
             )
             if isinstance(made, Refused):
                 return made
             # A shared matrix has every row once.
             if made[1] is None or len(np.unique(train)) == len(train):
                 return Fold(made[0], train, test, made[1])
-        made = self._once(
-            (k, steps), own, lambda: self._with_kernels(self._prepared(X, y, split, before, kind), dtype)
+        made = self._made.get((k, steps), Memo).get(
+            own, lambda: self._with_kernels(self._prepared(X, y, split, before, kind), dtype)
         )
         if isinstance(made, Refused):
             return made
         rows = np.arange(len(train) + len(test))
         return Fold(made[0], rows[: len(train)], rows[len(train) :], made[1])
-
-    def _once(self, rows: Hashable, own: Hashable, make: Callable[[], Any]) -> Any:
-        """The value of some rows and their use, which the first caller makes while others wait."""
-        with self._lock:
-            kept = self._made.setdefault(rows, {})
-            lock, value = kept.setdefault(own, (threading.Lock(), []))
-            self._made.move_to_end(rows)
-            while len(self._made) > self.keep:
-                self._made.popitem(last=False)
-        with lock:
-            if not value:
-                value.append(make())
-            return value[0]
 
     def _prepared(self, X: Any, y: Any, split: tuple[Index, Index], before: Any, kind: str) -> Any:
         """Training rows, then held-out ones, as the last step gets them, or Refused."""
