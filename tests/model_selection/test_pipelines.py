@@ -256,6 +256,25 @@ def test_a_pipeline_that_overrides_methods_is_left_to_scikit_learn():
     assert all("Twice overrides fit" in trainer for trainer in search.trainers_)
 
 
+class Zeros(Pipeline):
+    """A pipeline with a `transform` of its own."""
+
+    def fit_transform(self, X, y=None, **params):
+        return np.zeros_like(X)
+
+    def transform(self, X):
+        return np.zeros_like(X)
+
+
+@pytest.mark.parametrize("step", ["passthrough", Normalizer()])
+def test_a_pipeline_in_the_middle_that_overrides_methods_transforms_by_them(step):
+    X, y = data()
+    pipeline = Pipeline([("zeros", Zeros([("step", step)])), ("svc", SVC(**TIGHT))])
+    assert steps_before(pipeline, {}) is not None and not is_row_wise(pipeline[0])
+    compare(pipeline, GRID, X, y, cv=3)
+    compare(Pipeline([("both", Pipeline([("zeros", pipeline[0])])), ("svc", SVC(**TIGHT))]), GRID, X, y, cv=3)
+
+
 # -- splitting ---------------------------------------------------------------------------------------
 
 
