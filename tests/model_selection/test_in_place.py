@@ -229,6 +229,25 @@ class Unlike(TransformerMixin, BaseEstimator):
         return rows.astype(self.dtype)
 
 
+def in_one_column(X):
+    """Rows as objects, whose comparison has no single truth value."""
+    rows = np.empty((len(X), 1), dtype=object)
+    rows[:, 0] = list(X)
+    return rows
+
+
+def products(A, B):
+    return np.exp(-np.square(np.stack(A[:, 0])[:, None] - np.stack(B[:, 0])).sum(axis=2))
+
+
+def test_rows_that_cannot_be_compared_are_left_to_scikit_learn():
+    X, y = data()
+    pipeline = make_pipeline(FunctionTransformer(in_one_column), SVC(kernel=products, tol=1e-7))
+    search = compare(pipeline, {"svc__C": [1.0, 10.0]}, X, y, cv=3, return_train_score=True)
+    assert all("training rows" in trainer for trainer in search.trainers_)
+    assert set(compare(pipeline, {"svc__C": [1.0, 10.0]}, X, y, cv=3).trainers_) == {"C path"}
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
 def test_rows_that_differ_are_found_in_every_type(dtype):
     X, y = data()

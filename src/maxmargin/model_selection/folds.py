@@ -243,9 +243,12 @@ def _same(rows: Any, others: Any) -> bool:
     if sp.issparse(rows) != sp.issparse(others):
         return False
     if not sp.issparse(rows):
-        rows, others = np.asarray(rows), np.asarray(others)
-        if rows.dtype.kind not in "biuf" or others.dtype.kind not in "biuf":
-            return bool(np.array_equal(rows, others))
+        try:
+            rows, others = np.asarray(rows), np.asarray(others)
+            if rows.dtype.kind not in "biuf" or others.dtype.kind not in "biuf":
+                return bool(np.array_equal(rows, others))
+        except (TypeError, ValueError):  # rows of different lengths, or without a truth value of their own
+            return False
     if rows.shape != others.shape:
         return False
     # Differences of truth values are not defined, and those of unsigned integers are never negative.
