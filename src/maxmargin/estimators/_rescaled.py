@@ -1,4 +1,4 @@
-"""Coefficients that a model stores in another scaling than they were solved in: what rounding them costs.
+"""Rounding errors of coefficients that a model stores in another scaling than they were solved in.
 
 With huge kernel values (sentinels, high degrees) one more rounding of the coefficients moves the decision
 function by more than everything else, so gaps allow for it.
