@@ -2,7 +2,8 @@
 
 Scores are compared fold by fold. Where they differ the model of that node and fold is trained again, and a
 difference is forgiven only as far as held-out rows are so close to the boundary that the gaps of both
-solutions allow either label.
+solutions allow either label. Steps of pipelines may write into the rows that they get; the data of the user
+must be unchanged after a search without a final fit.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    StandardScaler,
+)
 from sklearn.utils.metaestimators import _safe_split
 
 import maxmargin
@@ -41,8 +49,17 @@ RIVALS = {"SVC": sklearn.svm.SVC, "SVC balanced": sklearn.svm.SVC, "NuSVC": skle
           "OneClassSVM": sklearn.svm.OneClassSVM}  # fmt: skip
 
 
+def above_zero(X: Any) -> Any:
+    """Truth values instead of numbers."""
+    return X > 0
+
+
 class Case:
     """A search: the estimator, its grid, the data, the folds and the options."""
+
+    estimator: Any
+    prefix: str  # of the SVM's parameters in the grid
+    grid: dict[str, Any]
 
     def __init__(self, seed: int) -> None:
         rng = generator("searches", seed)
@@ -83,6 +100,32 @@ class Case:
         }
         self.scoring = self._scoring(rng, k)
         self.refit = not isinstance(self.scoring, list) and rng.random() < 0.4
+        # Numbers of their own: without these steps a seed is the case that it was before there were any.
+        self._steps(generator("steps of searches", seed))
+
+    def _steps(self, rng: Any) -> None:
+        """In some cases, steps that write into the rows that they get, or whose output is not of floats."""
+        if self.kernel == "precomputed" or rng.random() < 0.6:
+            return
+        sparse = sp.issparse(self.X)
+        choices: list[tuple[Any, dict[str, Any]]] = [
+            (Normalizer(copy=False), {"norm": ["l1", "max"]}),
+            (Binarizer(copy=False), {"threshold": [0.0, 0.7]}),
+            (MaxAbsScaler(copy=False), {"copy": [False, True]}),
+            (StandardScaler(copy=False, with_mean=not sparse), {"with_std": [False, True]}),
+            (StandardScaler(with_mean=not sparse), {"with_std": [False, True]}),
+            (FunctionTransformer(above_zero), {}),
+        ]
+        steps, grid = [], {}
+        for k in range(int(rng.integers(1, 3))):
+            step, values = choices[int(rng.integers(len(choices)))]
+            steps.append((f"step{k}", clone(step)))
+            if rng.random() < 0.5:
+                grid.update({f"step{k}__{name}": several for name, several in values.items()})
+        own = self.grid if self.prefix else {f"svm__{key}": v for key, v in self.grid.items()}
+        self.estimator, self.prefix = Pipeline([*steps, ("svm", self.machine)]), "svm__"
+        self.grid = own | grid
+        self.options["return_train_score"] = bool(rng.random() < 0.5)
 
     def _estimator(self, rng: Any, name: str) -> None:
         kernel = str(rng.choice(["rbf", "rbf", "rbf", "linear", "poly", "laplacian", "precomputed"]))
@@ -112,8 +155,8 @@ class Case:
         self.kernel = kernel
         self.machine = getattr(maxmargin, name)(**options)
         self.prefix = ""
-        self.grid: Any = {key: list(map(float, v)) for key, v in grid.items()}
-        self.estimator: Any = self.machine
+        self.grid = {key: list(map(float, v)) for key, v in grid.items()}
+        self.estimator = self.machine
         if kernel != "precomputed" and rng.random() < 0.3:
             scaler = StandardScaler() if rng.random() < 0.5 else MinMaxScaler()
             self.estimator = Pipeline([("scale", scaler), ("svm", self.machine)])
@@ -210,12 +253,12 @@ def run(seed: int) -> Outcome:
 def _refitted(case: Case, outcome: Outcome, search: Any) -> None:
     """The best model of a search is that of a fit with its parameters."""
     every = np.arange(len(case.y))
-    fresh, machine = _again(case, case.estimator, search.best_params_, every)
+    fresh, machine, _ = _again(case, case.estimator, search.best_params_, every)
     best = search.best_estimator_ if not case.prefix else search.best_estimator_[-1]
     solved = all(getattr(m, "status_", "solved") == "solved" for m in (machine, best))
     if not solved or not meaningful(machine) or not meaningful(best):
         return
-    rows = case.X if not case.prefix else fresh[:-1].transform(case.X)
+    rows = _prepared(case, fresh, case.X)
     gap = _gap(machine) + _gap(best) + getattr(machine, "tol", 1e-9) * float(np.abs(_coef(machine)).sum())
     near = _reach(case, machine, rows, gap)
     apart = float(np.abs(values(machine, rows) - values(best, rows)).max())
@@ -237,11 +280,25 @@ def rivals(case: Case) -> Any:
 
 
 def _search(search: Any, case: Case, outcome: Outcome | None) -> tuple[Any, Any]:
+    given = case.X.copy()
     with recorded(outcome or Outcome("")):
         try:
-            return search.fit(case.X, case.y, **case.params()), None
+            search.fit(given, case.y, **case.params())
         except Exception as error:
             return None, error
+    if outcome is not None and not search.refit:
+        outcome.checks += 1
+        if not _equal(given, case.X):
+            outcome.faults.append("X is not what it was before the search")
+    return search, None
+
+
+def _equal(X: Any, Z: Any) -> bool:
+    """Whether two data sets have the same numbers, the sparse ones in the same places."""
+    if not sp.issparse(X):
+        return bool(np.array_equal(X, Z))
+    parts = ("data", "indices", "indptr")
+    return all(np.array_equal(getattr(X, part), getattr(Z, part)) for part in parts)
 
 
 def _compare(case: Case, outcome: Outcome, ours: Any, theirs: Any, whose: str, rival: Any) -> None:
@@ -267,23 +324,24 @@ def _explain(
 ) -> str:
     """Why two scores may not differ; empty if they may."""
     train, test = case.splits[fold]
-    if train_score:
-        test = train
-    model, fitted = _again(case, case.estimator, params, train)
+    model, fitted, left = _again(case, case.estimator, params, train)
     if np.isnan(a) or np.isnan(b):
         return "" if rival is not None and np.isnan(b) else "only one of them is a number"
     if not meaningful(fitted):
         return ""  # hulls that meet: w = 0, and any label is as good
-    X_test, y_test = _safe_split(model, case.X, case.y, test, train)
-    rows = X_test if not case.prefix else model[:-1].transform(X_test)
+    if train_score:  # scikit-learn scores training rows as `fit` has left them
+        test, X_test, y_test = train, left, case.y[train]
+    else:
+        X_test, y_test = _safe_split(model, case.X, case.y, test, train)
+    rows = _prepared(case, model, X_test)
     if getattr(fitted, "status_", "solved") != "solved":
         return ""
     gap = _gap(fitted) + float(getattr(fitted, "tol", 1e-9)) * float(np.abs(_coef(fitted)).sum())
     off = 0.0
     if rival is not None:
-        other, theirs = _again(case, rival, params, train)
+        other, theirs, _ = _again(case, rival, params, train)
         X_train, y_train = _safe_split(other, case.X, case.y, train)
-        X_train = X_train if not case.prefix else other[:-1].transform(X_train)
+        X_train = _prepared(case, other, X_train)
         weight = None if case.weight is None else case.weight[train]
         matrix = np.asarray(X_train) if case.kernel == "precomputed" else None
         theirs.kernel = case.kernel
@@ -312,7 +370,7 @@ def _explain(
         at = best[:, -1] - best[:, -2] <= 2 * near
     scorer = (case.scoring or "accuracy") if metric == "score" else metric
     weight = None if case.weight is None else case.weight[test]
-    predicted = np.asarray(model.predict(X_test))
+    predicted = np.asarray(fitted.predict(rows))
     # scikit-learn hands sample weights to its scorers as well.
     allowed = max(
         _latitude(scorer, y_test, predicted, at, decided[:, 0], 2 * near, w, len(np.unique(case.y)))
@@ -361,12 +419,21 @@ def _latitude(
     return float(most / max(certain, 1) - least / max(len(every), classes if at.any() else 0))
 
 
-def _again(case: Case, estimator: Any, params: Any, train: Any) -> tuple[Any, Any]:
+def _again(case: Case, estimator: Any, params: Any, train: Any) -> tuple[Any, Any, Any]:
+    """The fitted estimator, its last step, and the training rows, into which steps may have written."""
     model = clone(estimator).set_params(**params)
     X, y = _safe_split(model, case.X, case.y, train)
     extra = {} if case.weight is None else {f"{case.prefix}sample_weight": case.weight[train]}
     model.fit(X, y, **extra)
-    return model, model if not case.prefix else model[-1]
+    return model, model if not case.prefix else model[-1], X
+
+
+def _prepared(case: Case, model: Any, X: Any) -> Any:
+    """Rows as the last step gets them; X is left as it is."""
+    if not case.prefix:
+        return X
+    rows = model[:-1].transform(X.copy())
+    return rows.astype(np.float64) if rows.dtype == bool else rows
 
 
 def _coef(model: Any) -> Any:

@@ -37,7 +37,7 @@ from maxmargin.model_selection.pipelines import split_pipeline, steps_before
 from maxmargin.model_selection.plan import jobs_of, parents_of
 from maxmargin.model_selection.refusal import Refused
 from maxmargin.model_selection.row_wise import is_row_wise
-from maxmargin.model_selection.settings import mark, mark_all
+from maxmargin.model_selection.settings import key_of, keys_of
 
 TIGHT = {"tol": 1e-7}
 GRID = {"svc__C": [0.1, 1.0, 10.0], "svc__gamma": [0.05, 0.5]}
@@ -180,12 +180,12 @@ def test_arrays_with_the_same_text_are_different_settings():
     assert len(set(ours.cv_results_["mean_test_score"])) > 1
 
 
-def test_marks_compare_plain_values_by_value_and_objects_by_identity():
-    assert mark({"a": [1, (2.0, None)]}) == mark({"a": [1, (2.0, None)]})
-    assert mark(True) != mark(1) and mark(np.float64(1)) != mark(1.0) and mark([1]) != mark((1,))
-    assert mark(StandardScaler()) != mark(StandardScaler())
+def test_keys_compare_plain_values_by_value_and_objects_by_identity():
+    assert key_of({"a": [1, (2.0, None)]}) == key_of({"a": [1, (2.0, None)]})
+    assert key_of(True) != key_of(1) and key_of(np.float64(1)) != key_of(1.0) and key_of([1]) != key_of((1,))
+    assert key_of(StandardScaler()) != key_of(StandardScaler())
     scaler = StandardScaler()
-    assert mark_all({"b": scaler, "a": 1}) == mark_all({"a": 1, "b": scaler})
+    assert keys_of({"b": scaler, "a": 1}) == keys_of({"a": 1, "b": scaler})
 
 
 @pytest.mark.parametrize(
@@ -254,6 +254,25 @@ def test_a_pipeline_that_overrides_methods_is_left_to_scikit_learn():
     X, y = data()
     search = compare(Twice([("scale", StandardScaler()), ("svc", SVC(**TIGHT))]), GRID, X, y, cv=3)
     assert all("Twice overrides fit" in trainer for trainer in search.trainers_)
+
+
+class Zeros(Pipeline):
+    """A pipeline with a `transform` of its own."""
+
+    def fit_transform(self, X, y=None, **params):
+        return np.zeros_like(X)
+
+    def transform(self, X):
+        return np.zeros_like(X)
+
+
+@pytest.mark.parametrize("step", ["passthrough", Normalizer()])
+def test_a_pipeline_in_the_middle_that_overrides_methods_transforms_by_them(step):
+    X, y = data()
+    pipeline = Pipeline([("zeros", Zeros([("step", step)])), ("svc", SVC(**TIGHT))])
+    assert steps_before(pipeline, {}) is not None and not is_row_wise(pipeline[0])
+    compare(pipeline, GRID, X, y, cv=3)
+    compare(Pipeline([("both", Pipeline([("zeros", pipeline[0])])), ("svc", SVC(**TIGHT))]), GRID, X, y, cv=3)
 
 
 # -- splitting ---------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Input that needs no conversion: what scikit-learn's checks would return unchanged, recognised at once.
+"""Fast recognition of input that scikit-learn's checks would return unchanged.
 
 The checks are made for data of any kind, and take a small fit longer than its training. They are skipped only
-for what passes all of them: anything else gets them, with their errors and warnings.
+for input that passes all of them; all other input is checked, with their errors and warnings.
 """
 
 from __future__ import annotations

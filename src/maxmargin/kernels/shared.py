@@ -12,8 +12,6 @@ narrow kernel underflow, and a wider one cannot be computed from them. Folds are
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import row_norms
 
 from maxmargin import _costs as costs
+from maxmargin._compiled.memo import Memo
 from maxmargin._compiled.memory import aligned, recycled
 from maxmargin.kernels._columns import compact
 from maxmargin.kernels.centre import central
@@ -44,7 +43,7 @@ class SharedKernels:
     dtype : dtype
         Precision of the matrices.
     keep : int
-        Number of matrices that are kept.
+        Number of matrices that are kept; the least recently used goes first.
 
     Examples
     --------
@@ -57,19 +56,12 @@ class SharedKernels:
     """
 
     def __init__(self, X: Any, dtype: Any = np.float32, keep: int = costs.KEPT_MATRICES) -> None:
-        self.X, self.dtype, self.keep = X, np.dtype(dtype), keep
-        self._lock = threading.Lock()
-        self._made: OrderedDict[Any, _Once] = OrderedDict()
-        self._base: dict[str, _Once] = {}
+        self.X, self.dtype = X, np.dtype(dtype)
+        self._matrices, self._base = Memo(keep), Memo()
 
     def matrix(self, kernel: Kernel) -> Array:
         """Return the kernel matrix; the same array for the same kernel while it is kept."""
-        with self._lock:
-            once = self._made.setdefault(kernel, _Once())
-            self._made.move_to_end(kernel)
-            while len(self._made) > self.keep:
-                self._made.popitem(last=False)
-        return once.get(lambda: self._compute(kernel))
+        return self._matrices.get(kernel, lambda: self._compute(kernel))
 
     def _compute(self, kernel: Kernel) -> Array:
         if kernel.name == "precomputed":
@@ -95,9 +87,7 @@ class SharedKernels:
         return out
 
     def _of(self, name: str) -> Array:
-        with self._lock:
-            once = self._base.setdefault(name, _Once())
-        return once.get(lambda: self._distances(name))
+        return self._base.get(name, lambda: self._distances(name))
 
     def _distances(self, name: str) -> Array:
         X: Any = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
@@ -153,17 +143,3 @@ def _from_products(X: Array, norm: Array, dtype: Any) -> Array:
             if c > a:
                 D[c:d, a:b] = tile.T
     return D
-
-
-class _Once:
-    """A value that the first caller computes while others wait."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._value: Any = None
-
-    def get(self, make: Any) -> Any:
-        with self._lock:
-            if self._value is None:
-                self._value = make()
-            return self._value

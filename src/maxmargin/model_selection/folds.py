@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import uuid
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
+from maxmargin._compiled.memo import Memo
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin._types import Index
 from maxmargin.estimators.search_axes import kernel_of
@@ -84,8 +84,8 @@ class Folds:
     memory : float
         Bytes that the kernel matrices of a data set may take; larger ones are not made.
     keep : int
-        Data sets that are kept, as many as jobs are at work on at a time: before another one is made the
-        oldest goes, and its memory serves the new one.
+        Data sets that are kept, as many as jobs work on at the same time. Before another one is made, the
+        least recently used is removed, so that its memory is free.
     scores_training : bool
         Whether training rows are scored too: then `transform` must return them as `fit_transform` does.
     """
@@ -93,16 +93,15 @@ class Folds:
     def __init__(self, memory: float, keep: int = 2, scores_training: bool = False) -> None:
         self.memory, self.keep, self.scores_training = memory, keep, scores_training
         self.token = uuid.uuid4().hex
-        self._lock = threading.Lock()
-        self._made: OrderedDict[Hashable, dict[Hashable, tuple[threading.Lock, list[Any]]]] = OrderedDict()
+        # By fold and setting the prepared rows, each of them by precision and kind of kernel.
+        self._made = Memo(keep)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _received, (self.token, self.memory, self.keep, self.scores_training)
 
     def release(self) -> None:
         """Give back the memory of the folds."""
-        with self._lock:
-            self._made.clear()
+        self._made.clear()
 
     def get(
         self,
@@ -125,52 +124,42 @@ class Folds:
         steps = None if before is None else setting
         own = (np.dtype(dtype).name, kind)
         if is_row_wise(before):
-            made = self._once(
-                (None, steps), own, lambda: self._with_kernels(_whole(X, y, before, kind), dtype)
+            made = self._made.get((None, steps), Memo).get(
+                own, lambda: self._with_kernels(self._whole(X, y, before, kind), dtype)
             )
             if isinstance(made, Refused):
                 return made
             # A shared matrix has every row once.
             if made[1] is None or len(np.unique(train)) == len(train):
                 return Fold(made[0], train, test, made[1])
-        made = self._once(
-            (k, steps), own, lambda: self._with_kernels(self._prepared(X, y, split, before, kind), dtype)
+        made = self._made.get((k, steps), Memo).get(
+            own, lambda: self._with_kernels(self._prepared(X, y, split, before, kind), dtype)
         )
         if isinstance(made, Refused):
             return made
         rows = np.arange(len(train) + len(test))
         return Fold(made[0], rows[: len(train)], rows[len(train) :], made[1])
 
-    def _once(self, rows: Hashable, own: Hashable, make: Callable[[], Any]) -> Any:
-        """The value of some rows and their use, which the first caller makes while others wait."""
-        with self._lock:
-            kept = self._made.setdefault(rows, {})
-            lock, value = kept.setdefault(own, (threading.Lock(), []))
-            self._made.move_to_end(rows)
-            while len(self._made) > self.keep:
-                self._made.popitem(last=False)
-        with lock:
-            if not value:
-                value.append(make())
-            return value[0]
+    def _whole(self, X: Any, y: Any, before: Any, kind: str) -> Any:
+        """All rows as the last step gets them, by steps that transform each on its own, or Refused."""
+        if before is not None:
+            found = self._transformed(before, [_copied(X, np.arange(num_samples(X)))], y)
+            if isinstance(found, Refused):
+                return found
+            X = found[0]
+        return _checked(X, kind)
 
     def _prepared(self, X: Any, y: Any, split: tuple[Index, Index], before: Any, kind: str) -> Any:
         """Training rows, then held-out ones, as the last step gets them, or Refused."""
         if kind == "given":
             checked, rows = _checked(X, kind), np.concatenate(split)
             return checked if isinstance(checked, Refused) else checked[np.ix_(rows, rows)]
-        parts = [safe_indexing(X, rows) for rows in split]
+        parts: Any = [_copied(X, rows) for rows in split]
         if before is not None:
-            fitted = clone(before)
             labels = None if y is None else safe_indexing(y, split[0])
-            again = parts[: self.scores_training]
-            try:
-                parts = [fitted.fit_transform(parts[0], labels), fitted.transform(parts[1])]
-                again = [fitted.transform(part) for part in again]
-            except Exception as error:  # of a step that the user has put there
-                return Refused(f"the pipeline before the last step failed ({because(error)})")
-            if not all(_same(parts[0], part) for part in again):
-                return Refused("the pipeline transforms training rows in one way to fit, in another to score")
+            parts = self._transformed(before, parts, labels)
+            if isinstance(parts, Refused):
+                return parts
         parts = [_checked(part, kind) for part in parts]
         for part in parts:
             if isinstance(part, Refused):
@@ -178,6 +167,26 @@ class Folds:
         if kind == "function":
             return np.concatenate([np.asarray(part, dtype=object) for part in parts])
         return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.vstack(parts)
+
+    def _transformed(self, before: Any, parts: list[Any], labels: Any) -> list[Any] | Refused:
+        """Parts of the rows as the last step gets them; the steps are fitted on the first of them.
+
+        The steps may write into the parts.
+        """
+        fitted = clone(before)
+        try:
+            found = [fitted.fit_transform(parts[0], labels), *(fitted.transform(part) for part in parts[1:])]
+            if not self.scores_training:
+                return found
+            # To score its training rows scikit-learn passes those that were fitted on to `transform`. Steps
+            # that write into them transform them twice, and would write into what `fit_transform` returned.
+            found[0] = copy.deepcopy(found[0])
+            again = fitted.transform(parts[0])
+        except Exception as error:  # of a step that the user has put there
+            return Refused(f"the pipeline before the last step failed ({because(error)})")
+        if not _same(found[0], again):
+            return Refused("the pipeline transforms training rows in one way to fit, in another to score")
+        return found
 
     def _with_kernels(self, X: Any, dtype: Any) -> tuple[Any, SharedKernels | None] | Refused:
         if isinstance(X, Refused):
@@ -222,21 +231,27 @@ def _checked(X: Any, kind: str) -> Any:
     return checked
 
 
-def _whole(X: Any, y: Any, before: Any, kind: str) -> Any:
-    """All rows as the last step gets them, by steps that transform each on its own, or Refused."""
-    if before is not None:
-        try:
-            X = clone(before).fit_transform(X, y)
-        except Exception as error:  # of a step that the user has put there
-            return Refused(f"the pipeline before the last step failed ({because(error)})")
-    return _checked(X, kind)
+def _copied(X: Any, rows: Index) -> Any:
+    """Rows of X in memory of their own: steps of a pipeline may write into them."""
+    found = safe_indexing(X, rows)
+    # Asked for all rows in their order, pandas returns a table that has the memory of X.
+    return found.copy() if hasattr(found, "iloc") else found
 
 
 def _same(rows: Any, others: Any) -> bool:
     """Whether two sets of rows are the same but for rounding."""
-    if sp.issparse(rows):
-        return bool(rows.shape == others.shape and abs(rows - others).sum() <= _ROUNDING * abs(rows).sum())
-    rows, others = np.asarray(rows), np.asarray(others)
-    if rows.dtype.kind not in "biuf" or others.dtype.kind not in "biuf":
-        return bool(np.array_equal(rows, others))
-    return bool(rows.shape == others.shape and np.abs(rows - others).sum() <= _ROUNDING * np.abs(rows).sum())
+    if sp.issparse(rows) != sp.issparse(others):
+        return False
+    if not sp.issparse(rows):
+        try:
+            rows, others = np.asarray(rows), np.asarray(others)
+            if rows.dtype.kind not in "biuf" or others.dtype.kind not in "biuf":
+                return bool(np.array_equal(rows, others))
+        except (TypeError, ValueError):  # rows of different lengths, or without a truth value of their own
+            return False
+    if rows.shape != others.shape:
+        return False
+    # Differences of truth values are not defined, and those of unsigned integers are never negative.
+    rows, others = rows.astype(np.float64), others.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite values are refused later
+        return bool(abs(rows - others).sum() <= _ROUNDING * abs(rows).sum())

@@ -7,10 +7,10 @@ from typing import Any
 
 from sklearn import get_config
 
+from maxmargin._compiled.memo import Memo
 from maxmargin._types import Index
 from maxmargin.model_selection.counts import Counts
 from maxmargin.model_selection.folds import Folds
-from maxmargin.model_selection.memo import Memo
 
 #: Scores and times of a node on a fold, as scikit-learn's `cv_results_` is made of, and its trainer.
 Result = dict[str, Any]
@@ -52,7 +52,7 @@ class SearchSetup:
     workers: int = 1
     # Nodes that running jobs have finished, for the progress bar.
     counts: Counts = field(default_factory=Counts)
-    # What jobs would compute again from the same labels and weights.
+    # Values that are the same in several jobs: labels of folds, classes and weights.
     memo: Memo = field(default_factory=Memo)
     # scikit-learn's configuration, of which every thread has its own.
     config: dict[str, Any] = field(default_factory=get_config)

@@ -14,7 +14,7 @@ from maxmargin.model_selection.jobs import Job, SearchSetup
 from maxmargin.model_selection.overrides import overridden
 from maxmargin.model_selection.pipelines import pipeline_kinds, split_parameters, split_pipeline, steps_before
 from maxmargin.model_selection.refusal import Refused, because
-from maxmargin.model_selection.settings import mark
+from maxmargin.model_selection.settings import key_of
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def invalid_parameters(estimators: Iterable[Any]) -> str | None:
 
 def _differ_in_nothing_but(name: str, a: dict[str, Any], b: dict[str, Any]) -> bool:
     others = (set(a) | set(b)) - {name}
-    return all(key in a and key in b and mark(a[key]) == mark(b[key]) for key in others)
+    return all(other in a and other in b and key_of(a[other]) == key_of(b[other]) for other in others)
 
 
 def _may_be_indefinite(estimator: Any) -> bool:

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from maxmargin.model_selection.refusal import Refused, because
 
 _NOTHING = (None, "passthrough")
+
+
+class PassRowsOn(BaseEstimator):
+    """The last step of a pipeline in place of its estimator: passes its rows on.
+
+    Unlike ``"passthrough"`` it counts as fitted. Otherwise scikit-learn asks whether the step before it is,
+    which need not have fitted attributes in the whole pipeline.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> PassRowsOn:
+        """Do nothing."""
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The rows as they are."""
+        return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
 
 
 def split_pipeline(estimator: Any) -> tuple[Pipeline | None, Any, str]:
@@ -23,12 +42,15 @@ def split_pipeline(estimator: Any) -> tuple[Pipeline | None, Any, str]:
         return None, estimator, ""
     name, step = estimator.steps[-1]
     inner, last, prefix = split_pipeline(step)
-    steps = [*estimator.steps[:-1], (name, "passthrough" if inner is None else inner)]
+    steps = [*estimator.steps[:-1], (name, PassRowsOn() if inner is None else inner)]
     return Pipeline(steps, memory=estimator.memory), last, f"{name}__{prefix}"
 
 
 def pipeline_kinds(estimator: Any) -> list[type]:
-    """The classes of a pipeline and of those that are its last steps."""
+    """The classes of a pipeline and of those that are its last steps, which are split.
+
+    Pipelines in other places are not: they transform rows by their own methods.
+    """
     found = []
     while isinstance(estimator, Pipeline):
         found.append(type(estimator))
@@ -60,9 +82,10 @@ def steps_before(estimator: Any, outer: dict[str, Any]) -> Pipeline | Refused | 
 
 def passes_rows_on(step: Any) -> bool:
     """Whether a step of a pipeline leaves its rows as they are."""
-    if isinstance(step, Pipeline):
+    kind = type(step)
+    if kind is Pipeline:  # a subclass may do anything
         return all(passes_rows_on(inner) for _, inner in step.steps)
-    return step is None or (isinstance(step, str) and step in _NOTHING)
+    return kind is PassRowsOn or step is None or (isinstance(step, str) and step in _NOTHING)
 
 
 def _whole_pipeline(prefix: str) -> set[str]:

@@ -18,7 +18,7 @@ from maxmargin.model_selection.jobs import Job
 from maxmargin.model_selection.path import Path
 from maxmargin.model_selection.pipelines import split_parameters, split_pipeline, steps_before
 from maxmargin.model_selection.row_wise import is_row_wise
-from maxmargin.model_selection.settings import mark_all
+from maxmargin.model_selection.settings import keys_of
 from maxmargin.model_selection.trainers.c_path import has_c_path
 
 PATHS = ("auto", "up", "down", "cold")
@@ -61,7 +61,7 @@ def _link(
     lines: dict[Any, list[int]] = {}
     for k, params in enumerate(candidates):
         if k in nodes and isinstance(params.get(name), Real):
-            rest = mark_all({other: v for other, v in params.items() if other != name})
+            rest = keys_of({other: v for other, v in params.items() if other != name})
             lines.setdefault(rest, []).append(k)
     for line in lines.values():
         line.sort(key=lambda k: float(candidates[k][name]), reverse=not ascending)
@@ -108,7 +108,7 @@ def _one_preprocessing(tree: Any, outer: Sequence[dict[str, Any]]) -> list[tuple
     """The tree in parts that differ in the parameters of the steps before the last, and so in their rows."""
     groups: dict[Any, list[int]] = {}
     for at, node in enumerate(tree[0]):
-        groups.setdefault(mark_all(outer[node]), []).append(at)
+        groups.setdefault(keys_of(outer[node]), []).append(at)
     out = []
     for setting, places in groups.items():
         nodes = tuple(tree[0][at] for at in places)

@@ -1,6 +1,6 @@
 """Steps of a pipeline that transform every row on its own, and learn nothing from the others.
 
-What they make of all rows is what they make of the rows of a fold, so that all folds can share it. A step
+Their output for a row does not depend on the fold, so that all folds can share the transformed rows. A step
 counts as such if
 
 * it is `None` or ``"passthrough"``;

@@ -234,10 +234,10 @@ class SVMSearchCV(GridSearchCV):
             own = self.get_params(deep=False)
             for name in ("n_jobs", "verbose", "refit", "pre_dispatch", "progress", "checkpoint", "memory"):
                 own.pop(name)
-            mark = fingerprint(
+            own_fingerprint = fingerprint(
                 sorted((k, repr(v)) for k, v in own.items()), X, y, setup.splits, setup.fit_params
             )
-            store = Checkpoint(self.checkpoint, mark)
+            store = Checkpoint(self.checkpoint, own_fingerprint)
             found.update(store.load())
         pending = deque(job for job in jobs if any(key not in found for key in job.keys))
         self.interrupted_ = False

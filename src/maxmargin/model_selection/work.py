@@ -180,9 +180,13 @@ class FoldWork:
         if self.by_accuracy and not any(getattr(part, "calls_user_code", False) for part in answers):
             pairs = zip(answers, self.halves, strict=True)
             return [share(part.predict() == labels) for part, (_, labels) in pairs]
-        data, estimator = self._data, self.nodes.estimators[node]
+        # New for every node: scorers, and steps that they call, may write into the rows that they get.
+        data = [self._rows(k) for k in range(len(self.halves))]
         model = FoldModel(
-            estimator, list(zip(data, answers, strict=False)), self._training_of(node), attributes
+            self.nodes.estimators[node],
+            list(zip(data, answers, strict=True)),
+            self._training_of(node, data),
+            attributes,
         )
         found = []
         for k, (_, labels) in enumerate(self.halves):
@@ -202,23 +206,26 @@ class FoldWork:
         result["fit_time"], result["score_time"] = trained, scored
         return result
 
-    def _training_of(self, node: int) -> Callable[[], Any]:
-        """A function that fits a node's estimator, for scorers that ask for more than decision values."""
+    def _training_of(self, node: int, data: Sequence[Any]) -> Callable[[], Any]:
+        """A function that fits a node's estimator, for scorers that ask for more than decision values.
+
+        Of the rows `data` that are scored it takes the training rows, if they are among them: in scikit-learn
+        too, rows that `fit` writes into are scored as it leaves them.
+        """
 
         def train() -> Any:
             model = clone(self.setup.estimator).set_params(**clone(self.setup.candidates[node], safe=False))
             labels = () if self.labels is None else (self.labels,)
             given = {} if self.weight is None else {f"{self.nodes.prefix}sample_weight": self.weight}
-            return model.fit(self._data[1], *labels, **given)
+            return model.fit(data[1] if len(data) > 1 else self._rows(1), *labels, **given)
 
         return train
 
-    @cached_property
-    def _data(self) -> list[Any]:
-        """Held-out and training rows as a scorer gets them."""
+    def _rows(self, k: int) -> Any:
+        """A copy of the held-out (0) or the training rows (1) as a scorer gets them."""
         train, test = self.split
-        whole = (self.setup.estimator, self._work.X, None)
-        return [safe_split(*whole, test, train)[0], safe_split(*whole, train)[0]]
+        rows = (train,) if k else (test, train)
+        return safe_split(self.setup.estimator, self._work.X, None, *rows)[0]
 
     def _score_params(self, k: int) -> dict[str, Any]:
         return check_method_params(self._work.X, params=self.setup.score_params, indices=self.split[1 - k])

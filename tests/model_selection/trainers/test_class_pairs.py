@@ -1,7 +1,8 @@
-"""Searches over class pairs against fits one by one."""
+"""Searches over class pairs against fits one by one, of this library and of scikit-learn."""
 
 import numpy as np
 import pytest
+import sklearn.svm
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
 
@@ -43,3 +44,23 @@ def test_scores_are_those_of_fits_one_by_one(classes, case, options):
     for key, scores in usual.cv_results_.items():
         if key.startswith("split"):
             np.testing.assert_allclose(found.cv_results_[key], scores, atol=1e-3)
+
+
+# Each pair has multipliers between 0 and C for these C, so that the bias is unique.
+UNIQUE = {"C": [2.0, 10.0, 50.0], "gamma": [0.05, 0.5]}
+
+
+@pytest.mark.parametrize("classes", [3, 5])
+@pytest.mark.parametrize("train", [False, True], ids=["", "training rows"])
+def test_scores_are_those_of_scikit_learn(classes, train):
+    X, y = labelled(classes)
+    options = {"cv": StratifiedKFold(3), "refit": False, "return_train_score": train}
+    for scoring, atol in [("accuracy", 1e-12), (mean_value, 1e-5)]:
+        machine = SVC(tol=1e-6, decision_function_shape="ovo")
+        theirs = sklearn.svm.SVC(tol=1e-6, decision_function_shape="ovo")
+        found = SVMSearchCV(machine, UNIQUE, n_jobs=1, scoring=scoring, **options).fit(X, y)
+        usual = GridSearchCV(theirs, UNIQUE, scoring=scoring, **options).fit(X, y)
+        assert set(found.trainers_) == {"C path"}
+        for key, scores in usual.cv_results_.items():
+            if key.startswith("split"):
+                np.testing.assert_allclose(found.cv_results_[key], scores, rtol=0, atol=atol, err_msg=key)
