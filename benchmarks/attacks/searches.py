@@ -38,7 +38,7 @@ from sklearn.utils.metaestimators import _safe_split
 import maxmargin
 from attacks.judge import judge
 from attacks.outcome import Outcome, generator, place, recorded
-from attacks.problems import labels, points, spoil
+from attacks.problems import in_parts, labels, points, spoil
 from attacks.unique import gamma_of, meaningful, reach, values
 from maxmargin.model_selection import SVMSearchCV
 
@@ -170,6 +170,8 @@ class Case:
             self.X = np.exp(-0.5 * apart) if rng.random() < 0.5 else X @ X.T + 1.0
         elif not self.prefix and rng.random() < 0.15:
             self.X = sp.csr_matrix(X)
+            if rng.random() < 0.3:
+                self.X = in_parts(rng, self.X)
         elif rng.random() < 0.1:
             self.X = X.astype(np.float32)
 
