@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -60,6 +62,8 @@ def test_views_and_parts_use_their_own_columns(kind, columns, cache_bytes):
         rows.add(out, idx, coef)
         np.testing.assert_allclose(out, K[:, idx] @ coef, rtol=0, atol=1e-13)
         np.testing.assert_allclose(rows.exact(idx, idx, coef), (K[:, idx] @ coef)[idx], rtol=0, atol=1e-13)
+        accurate = rows.accurate(idx, idx, coef, np.full(3, 2.0))
+        np.testing.assert_allclose(accurate, 2.0 * (K[:, idx] @ coef)[idx], rtol=0, atol=1e-13)
 
 
 def test_sums_compute_and_cache_no_row():
@@ -86,3 +90,16 @@ def test_the_bound_covers_the_rounding_of_sums_through_weights(kind):
     assert (error <= gram.bound(everything, everything, coef, double=True)).all()
     accurate = gram.accurate(everything, everything, coef, np.ones(400))
     assert (np.abs(accurate - true) <= 2.0**-52 * np.abs(true) + 1e-25 * np.abs(wide).max() ** 2).all()
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_accurate_sums_read_the_samples_where_they_are(kind):
+    gram = Gram(data(kind, n=20_000, d=50), "linear", dtype="float64", n_jobs=1)
+    everything, coef = np.arange(gram.n), np.ones(gram.n)
+    gram.accurate(everything, everything, coef, coef)  # compiled
+    size = gram.points.X.data.nbytes
+    tracemalloc.start()
+    gram.accurate(everything, everything, coef, coef)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 0.5 * size  # the result, and one number per sample where those begin

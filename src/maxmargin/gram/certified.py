@@ -74,6 +74,8 @@ class CertifiedRows(SummedRows):
             given = self.points.take(rows), self.points.take(columns)
             self.kernel.fill(*given, 0, len(columns), values, np.arange(len(rows)))
             return _accurate.weighted_sums(values, coef, factor)
+        if self.features is not None:
+            return _accurate.linear_sums(self.features, rows, columns, coef, factor)
         return _accurate.sums(self.kernel, self.X, self._samples(rows), self._samples(columns), coef, factor)
 
     def bound(self, rows: Index, columns: Index, coef: Array, double: bool = False) -> Floats:

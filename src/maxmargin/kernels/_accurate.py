@@ -15,7 +15,8 @@ import numpy as np
 from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.limits import slices
 from maxmargin._types import Floats, Index
-from maxmargin.kernels._form import KINDS, LAPLACIAN, LINEAR, RBF, SIGMOID
+from maxmargin.kernels._form import KINDS, LAPLACIAN, RBF, SIGMOID
+from maxmargin.kernels.features import Features
 from maxmargin.kernels.layout import canonical_csr
 from maxmargin.kernels.panels import Lines
 
@@ -24,30 +25,26 @@ _PAIR_COST = 40.0
 
 
 def sums(kernel: Any, X: Any, rows: Index, columns: Index, coef: Floats, factor: Floats) -> Floats:
-    """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features.
-
-    Of a linear kernel in slices, see `maxmargin._compiled.limits`.
-    """
-    kind = KINDS[kernel.name]
+    """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features but the linear one."""
     A, B = (Lines.of(_float64(X[index])) for index in (rows, columns))
     coef, factor = (np.ascontiguousarray(c, dtype=np.float64) for c in (coef, factor))
-    if kind == LINEAR:
-        width = X.shape[1]
-        if not A.dense:  # only the features in use
-            there, at = np.unique(np.concatenate([A.indices, B.indices]), return_inverse=True)
-            A, B = A._replace(indices=at[: len(A.indices)]), B._replace(indices=at[len(A.indices) :])
-            width = len(there)
-        return _linear_sums(A, B, coef, factor, width)
+    kind = KINDS[kernel.name]
     return np.asarray(_pair_sums(kind, A, B, coef, factor, kernel.gamma, kernel.coef0, kernel.degree))
 
 
-def _linear_sums(A: Lines, B: Lines, coef: Floats, factor: Floats, width: int) -> Floats:
-    """<x_i, w> with the weights w = sum_j coef_j factor_j x_j in pairs of numbers."""
-    high, low, out = np.zeros(width), np.zeros(width), np.empty(len(A.indptr) - 1)
-    for start, stop in slices(len(coef), _PAIR_COST * len(B.data) / max(1, len(coef))):
-        _add_weights(B, start, stop, coef, factor, high, low)
-    for start, stop in slices(len(out), _PAIR_COST * len(A.data) / max(1, len(out))):
-        _values_of_weights(A, start, stop, high, low, out)
+def linear_sums(features: Features, rows: Index, columns: Index, coef: Floats, factor: Floats) -> Floats:
+    """The same for the linear kernel: <x_i, w> with w = sum_j coef_j factor_j x_j in pairs of numbers.
+
+    The samples are read where they are, in slices (`maxmargin._compiled.limits`): copies of millions of
+    entries would take as long, between two looks at the time.
+    """
+    coef, factor = (np.ascontiguousarray(c, dtype=np.float64) for c in (coef, factor))
+    lines, cost = features.lines, _PAIR_COST * features.width
+    high, low, out = np.zeros(features.d), np.zeros(features.d), np.empty(len(rows))
+    for start, stop in slices(len(columns), cost):
+        _add_weights(lines, columns[start:stop], coef[start:stop], factor[start:stop], high, low)
+    for start, stop in slices(len(rows), cost):
+        _values_of_weights(lines, rows[start:stop], high, low, out[start:stop])
     return out
 
 
@@ -168,24 +165,24 @@ def _pair_sums(kind, A, B, coef, factor, gamma, coef0, degree):
 
 
 @compiled()
-def _add_weights(B, first, last, coef, factor, high, low):
-    """Add ``coef_j factor_j x_j`` to the weights, which are pairs of numbers, for the samples first:last."""
-    for j in range(first, last):
-        start = B.indptr[j]
+def _add_weights(B, columns, coef, factor, high, low):
+    """Add ``coef_j factor_j x_j`` of the samples `columns` to the weights, which are pairs of numbers."""
+    for j in range(len(columns)):
+        start, end = B.indptr[columns[j]], B.indptr[columns[j] + 1]
         c, d = _two_product(coef[j], factor[j])
-        for k in range(start, B.indptr[j + 1]):
+        for k in range(start, end):
             f = B.indices[k - start if B.dense else k]
             p, e = _times(c, d, B.data[k], 0.0)
             high[f], low[f] = _plus(high[f], low[f], p, e)
 
 
 @compiled()
-def _values_of_weights(A, first, last, high, low, out):
-    """``out[i] = <x_i, w>`` for the samples first:last."""
-    for i in range(first, last):
+def _values_of_weights(A, rows, high, low, out):
+    """``out[i] = <x_i, w>`` for the samples `rows`."""
+    for i in range(len(rows)):
         x, y = 0.0, 0.0
-        start = A.indptr[i]
-        for k in range(start, A.indptr[i + 1]):
+        start, end = A.indptr[rows[i]], A.indptr[rows[i] + 1]
+        for k in range(start, end):
             f = A.indices[k - start if A.dense else k]
             p, e = _times(high[f], low[f], A.data[k], 0.0)
             x, y = _plus(x, y, p, e)
