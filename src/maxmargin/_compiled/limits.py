@@ -21,6 +21,8 @@ import numpy as np
 
 # Multiplications and additions per slice: a few hundredths of a second.
 _SLICE = 100_000_000
+# The same of a call that runs in another thread: about a tenth of a second.
+_CALL = 3 * _SLICE
 # Seconds after the end in which work may still be finished.
 _GRACE = 0.05
 # Values of the flag of a limit.
@@ -141,6 +143,11 @@ def check() -> None:
         raise Stopped
 
 
+def affordable(work: float) -> bool:
+    """Whether there is time for so many operations that are useful, not necessary: after the end, a slice."""
+    return not current().over or (work <= _SLICE and not current().late)
+
+
 def slices(n: int, cost: float, multiple: int = 1, most: int | None = None) -> Iterator[tuple[int, int]]:
     """Ranges that cover ``range(n)`` and take a slice each, where an entry takes `cost` operations.
 
@@ -162,7 +169,7 @@ def call(function: Callable[..., Any], *arguments: Any, work: float) -> Any:
     run in another thread, for which the main thread waits: so Ctrl-C is handled during the call.
     """
     limit = current()
-    if not limit.signals or work < 10 * _SLICE or threading.current_thread() is not threading.main_thread():
+    if not limit.signals or work < _CALL or threading.current_thread() is not threading.main_thread():
         return function(*arguments)
     outcome: list[Any] = []
     errors: list[BaseException] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._compiled.jit import compiled
-from maxmargin.dual._extremes import extremes_of
+from maxmargin.dual._extremes import extremes_of, missing
 from maxmargin.dual.certificate import ROUNDING
 from maxmargin.dual.feasible import AT_BOUND, SUM_ERROR
 
@@ -34,19 +34,7 @@ def gap_for(u, g, lo, hi, ridge, total, at, noise):
                     d = min(d, slope / ridge[i])
                 best = max(best, (slope - 0.5 * ridge[i] * d) * d)
         gap += best
-    return gap + max(at * _missing(u, total), 0.0)
-
-
-@compiled()
-def _missing(u, total):
-    """``total - fsum(u)``: as the sums are nearly equal, with the rounding errors of the additions."""
-    left, lost = total, 0.0
-    for i in range(len(u)):
-        after = left - u[i]
-        part = after - left
-        lost += (left - (after - part)) + (-u[i] - part)
-        left = after
-    return left + lost
+    return gap + max(at * missing(u, total), 0.0)
 
 
 @compiled()
@@ -81,5 +69,5 @@ def certify(u, g, lo, hi, p, ridge, total, near, noise, report):
     finite = np.isfinite(value) and np.isfinite(middle) and np.isfinite(noise)  # the gradient too
     report[GAP] = gap_for(u, g, lo, hi, ridge, total, -middle, noise) if finite else np.inf
     report[NEAR_BOUND] = 1.0 if near_bound else 0.0
-    right = inside and abs(_missing(u, total)) <= SUM_ERROR * max(size, abs(total))
+    right = inside and abs(missing(u, total)) <= SUM_ERROR * max(size, abs(total))
     report[RIGHT] = 1.0 if right and finite else 0.0

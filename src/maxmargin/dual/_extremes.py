@@ -1,4 +1,4 @@
-"""The extreme gradients, which determine the violation of the optimality conditions."""
+"""Passes over all variables: the extreme gradients, which determine the violation, and a sum."""
 
 from __future__ import annotations
 
@@ -33,3 +33,15 @@ def extremes(u, g, lo, hi, group, least, most):
             least[k] = min(least[k], g[t])
         if u[t] > lo[t]:
             most[k] = max(most[k], g[t])
+
+
+@compiled()
+def missing(u, total):
+    """``total - fsum(u)``: as the sums are nearly equal, with the rounding errors of the additions."""
+    left, lost = total, 0.0
+    for i in range(len(u)):
+        after = left - u[i]
+        part = after - left
+        lost += (left - (after - part)) + (-u[i] - part)
+        left = after
+    return left + lost

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin import _costs as costs
 from maxmargin._types import Floats
 
 
@@ -19,8 +20,9 @@ def fill_evenly(u: Floats, hi: Floats, total: float) -> Floats:
     room = hi - u
     typical = float(np.median(room))
     count = min(len(u), int(np.ceil(missing / typical)) if typical > 0 else len(u))
-    order = np.linspace(0, len(u) - 1, max(1, count)).astype(np.intp)
-    order = np.concatenate([np.unique(order), np.setdiff1d(np.arange(len(u)), order)])
+    chosen = np.zeros(len(u), np.bool_)
+    chosen[np.linspace(0, len(u) - 1, max(1, count)).astype(np.intp)] = True
+    order = np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)])  # sorting takes far longer
     ahead = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
     u = u.copy()
     u[order] += np.clip(missing - ahead, 0.0, room[order])
@@ -53,9 +55,14 @@ def shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
 
 def quantile(c: Floats, lo: Floats, hi: Floats, total: float) -> float:
     """`best_multiplier` of a bounded box without ridge: a weighted quantile of c."""
+    width = hi - lo
+    if len(c) >= costs.SELECTED_FROM and width[0] > 0 and (width == width[0]).all():
+        k = int(np.ceil((total - lo.sum()) / width[0])) - 1
+        k = len(c) - 1 - min(max(k, 0), len(c) - 1)  # from below
+        return float(np.partition(c, k)[k])
     order = np.argsort(-c)
     # With b just below c[order[k]] the first k + 1 variables are at their upper bound.
-    reached = lo.sum() + np.cumsum((hi - lo)[order])
+    reached = lo.sum() + np.cumsum(width[order])
     k = min(int(np.searchsorted(reached, total)), len(c) - 1)
     return float(c[order[k]]) if len(c) else 0.0
 

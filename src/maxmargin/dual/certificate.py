@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import fsum
-
 import numpy as np
 
 from maxmargin._types import Floats, Rows
@@ -92,7 +90,9 @@ class Certificate(Description):
         c = self.ridge * u - g  # p - h
         if self.open_below:
             return self._open_gap(u, c, noise)
-        total = missing = 0.0
+        from maxmargin.dual._extremes import missing  # compiled: not at import
+
+        total = lacking = 0.0
         for member, s in zip(self.members, self.sums, strict=True):
             lo, hi, r, x = self.lo[member], self.hi[member], self.ridge[member], u[member]
             at = self._multiplier(c[member], lo, hi, r, s)
@@ -110,8 +110,8 @@ class Certificate(Description):
             t = -g[member] - at
             rising, falling = gain(t + error, hi - x, r), gain(error - t, x - lo, r)
             total += float(np.maximum(rising, falling).sum())
-            missing += at * (s - fsum(x))
-        return total + max(missing, 0.0)
+            lacking += at * missing(np.ascontiguousarray(x), s)
+        return total + max(lacking, 0.0)
 
     def _multiplier(self, c: Floats, lo: Floats, hi: Floats, r: Floats, s: float) -> float | None:
         return quantile(c, lo, hi, s) if self.boxed else best_multiplier(c, lo, hi, r, s)

@@ -98,9 +98,14 @@ class FeasiblePoints(Description):
         change = new - old
         if self.paired:
             n = self.m // 2
-            for i in np.flatnonzero((change[:n] != 0) | (change[n:] != 0) | (new[:n] * new[n:] != 0)):
-                change[i] = fsum((new[i] + new[n + i], -old[i], -old[n + i]))
-                change[n + i] = 0.0
+            moved = np.flatnonzero((change[:n] != 0) | (change[n:] != 0) | (new[:n] * new[n:] != 0))
+            before, lost = _two_sum(old[moved], old[n + moved])
+            total, error = _two_sum(new[moved] + new[n + moved], -before)
+            total += error - lost  # the last rounding, if one of the two errors is 0
+            for k in np.flatnonzero((lost != 0) & (error != 0)).tolist():  # rare
+                i = moved[k]
+                total[k] = fsum((new[i] + new[n + i], -old[i], -old[n + i]))
+            change[moved], change[n + moved] = total, 0.0
         return change
 
     def with_exact_pairs(self, u: Floats) -> Floats:
@@ -109,11 +114,16 @@ class FeasiblePoints(Description):
         if not self.paired or not (u[:n] * u[n:]).any():
             return u
         a, b = u[:n], u[n:]
-        total = a + b
-        part = total - a
-        error = (a - (total - part)) + (b - part)  # exact (Knuth)
+        _, error = _two_sum(a, b)
         if not error.any():
             return u
         first = np.abs(a) < np.abs(b)
         out = np.concatenate([np.where(first, a - error, a), np.where(first, b, b - error)])
         return np.clip(out, self.lo, self.hi)
+
+
+def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """A + b and its rounding error, exactly (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)

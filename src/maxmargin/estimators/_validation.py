@@ -17,6 +17,7 @@ from maxmargin._sklearn import check_sample_weight, num_samples
 from maxmargin.estimators._plain import plain_samples, plain_targets, without_names
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators.model import KernelModel
+from maxmargin.kernels.layout import in_c_order
 
 _UNSCALED = (
     "Some features vary more than a thousand times as much as others: the small ones hardly affect the "
@@ -47,6 +48,9 @@ def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any
     """Check X, y and the parameters that training depends on; sets scikit-learn's attributes of the input."""
     if sp.issparse(X) and estimator.kernel == "precomputed":
         raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix.")
+    by_features = not callable(estimator.kernel) and estimator.kernel != "precomputed"
+    if by_features and type(X) is np.ndarray and X.ndim == 2 and X.dtype.char in "fd":
+        X = in_c_order(X, X.dtype)  # ten times as fast as scikit-learn's copy from Fortran order
     solvers.get(estimator.solver)  # an unknown name fails before any work is done
     effective_n_jobs(estimator.n_jobs)
     if callable(estimator.kernel):
@@ -61,7 +65,7 @@ def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any
         raise ValueError(
             f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
         )
-    if estimator.kernel != "precomputed" and not callable(estimator.kernel) and disparity(X) is not None:
+    if by_features and disparity(X) is not None:
         warnings.warn(_UNSCALED, UnscaledDataWarning, stacklevel=5)
     estimator.shape_fit_ = X.shape if hasattr(X, "shape") else (num_samples(X),)
     return X, y

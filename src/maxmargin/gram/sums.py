@@ -72,7 +72,7 @@ class SummedRows(CachedRows):
             self._spread(
                 lambda a, b, c0=c0, o=o: features.add(out[o + a : o + b], w, c0 + a, c0 + b),  # type: ignore[misc]
                 c1 - c0,
-                features.width,
+                features.cost,
             )
 
     def _add(

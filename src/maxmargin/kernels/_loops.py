@@ -61,6 +61,27 @@ def copy_nonzeros(X, rows, indptr, indices, data):
 
 
 @compiled()
+def copy_rows(indptr, indices, data, rows, starts, out_indices, out):
+    """Copy rows of a CSR matrix to the places ``starts[r]:starts[r + 1]``, and convert their values."""
+    for r in range(len(rows)):
+        at = starts[r] - indptr[rows[r]]
+        for k in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            out_indices[at + k] = indices[k]
+            out[at + k] = data[k]
+
+
+@compiled()
+def row_squares(indptr, data, out):
+    """Squared norms of CSR rows, summed in float64."""
+    for r in range(len(out)):
+        a = 0.0
+        for k in range(indptr[r], indptr[r + 1]):
+            x = np.float64(data[k])
+            a += x * x
+        out[r] = a
+
+
+@compiled()
 def scatter_panel(indptr, indices, data, c0, c1, panel):
     """``panel[k, t] = X[c0 + t, k]``: CSR rows laid out as dense columns."""
     panel[:] = 0

@@ -52,6 +52,11 @@ class Features:
         return float(self.X.nnz / max(1, self.X.shape[0])) if sp.issparse(self.X) else float(self.d)
 
     @property
+    def cost(self) -> float:
+        """Operations per sample of a product with weights, for slices of work."""
+        return costs.PRODUCT_TIME * self.width
+
+    @property
     def lines(self) -> Lines:
         """The samples for compiled loops."""
         return Lines.of(self.X)
@@ -68,13 +73,13 @@ class Features:
         if not sp.issparse(self.X):
             if len(rows) > costs.WEIGHTS_GATHERED * n:
                 u = np.bincount(rows, weights=coef, minlength=n)
-                for s, e in slices(n, self.width):
+                for s, e in slices(n, self.cost):
                     w += u[s:e] @ self.X[s:e]
                 return w
-            for s, e in slices(len(rows), self.width, most=costs.WEIGHTS_ROWS):
+            for s, e in slices(len(rows), self.cost, most=costs.WEIGHTS_ROWS):
                 w += coef[s:e] @ self.X[rows[s:e]]
             return w
-        for s, e in slices(len(rows), self.width):
+        for s, e in slices(len(rows), self.cost):
             _add_weights(*self._entries, rows[s:e], coef[s:e], w)
         return w
 
@@ -83,7 +88,7 @@ class Features:
         out = np.zeros(len(rows))
         whole = len(rows) == self.X.shape[0] and np.array_equal(rows, np.arange(len(rows)))
         gathered = not (whole or sp.issparse(self.X))
-        for s, e in slices(len(rows), self.width, most=costs.WEIGHTS_ROWS if gathered else None):
+        for s, e in slices(len(rows), self.cost, most=costs.WEIGHTS_ROWS if gathered else None):
             if whole:
                 self.add(out[s:e], w, s, e)
             elif gathered:

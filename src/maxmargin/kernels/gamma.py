@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin import _costs as costs
 from maxmargin._types import Floats
 from maxmargin.kernels.layout import without_duplicates
 
@@ -47,7 +49,7 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Floats | None = None) -> f
 def _variance(X: Any, weight: Floats | None) -> float:
     """The variance of all entries, from differences; exactly 0 if all are equal."""
     if weight is None:
-        variance = X.var(dtype=np.float64)
+        variance = X.var(dtype=np.float64) if X.size <= costs.COPIED_VALUES else _variance_by_parts(X)
     else:
         size = float(weight.sum()) * X.shape[1]
         mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / size
@@ -58,17 +60,34 @@ def _variance(X: Any, weight: Floats | None) -> float:
     return float(variance)
 
 
+def _variance_by_parts(X: Any) -> float:
+    """``X.var(dtype=np.float64)`` without copies of X, which take most of its time."""
+    mean, total = X.mean(dtype=np.float64), 0.0
+    step = max(1, costs.COPIED_VALUES // X.shape[1])
+    for s in range(0, X.shape[0], step):
+        part = np.subtract(X[s : s + step], mean, dtype=np.float64)
+        total += float(np.square(part, out=part).sum())
+    return total / X.size
+
+
 def _sparse_variance(X: Any, weight: Floats | None) -> float:
     """The same for a CSR matrix, zeros included."""
-    data = X.data.astype(np.float64)
     n, d = X.shape
+    data = X.data
     if len(data) == n * d and (data == data[0]).all():
         return 0.0
     if weight is None:
-        weights: Any = 1.0
         size, stored = float(n) * float(d), float(len(data))
+        parts = range(0, len(data), costs.COPIED_VALUES)
+
+        def values(s: int) -> Floats:
+            return np.asarray(data[s : s + costs.COPIED_VALUES], dtype=np.float64)
+
+        mean = fsum(float((values(s) / size).sum()) for s in parts)
+        squares = fsum(float(np.square(values(s) - mean).sum()) for s in parts)
     else:
-        weights = np.repeat(weight, np.diff(X.indptr))
+        data, weights = data.astype(np.float64), np.repeat(weight, np.diff(X.indptr))
         size, stored = float(weight.sum()) * float(d), float(weights.sum())
-    mean = float((weights * (data / size)).sum())
-    return float((weights * np.square(data - mean)).sum() / size + (size - stored) / size * mean**2)
+        mean = float((weights * (data / size)).sum())
+        squares = float((weights * np.square(data - mean)).sum())
+    return squares / size + (size - stored) / size * mean**2

@@ -302,9 +302,9 @@ class Kernel:
         if self.name == "laplacian":
             size = np.asarray(abs(points.X).sum(axis=1), dtype=np.float64).ravel()
             return Rounding.distances(self.gamma * _LOG2E * size, dtype, terms)
-        square = squared_norms(points.X)
         if self.name == "linear":
-            return Rounding.products(np.sqrt(square), dtype, terms)
+            return Rounding.products(np.sqrt(diag), dtype, terms)
+        square = squared_norms(points.X)
         inner = self.gamma * square + abs(self.coef0)
         if self.name == "sigmoid":
             return Rounding.products(np.sqrt(inner + 1.0), dtype, terms)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _costs as costs
+from maxmargin._compiled.limits import check, slices
 
 Array = NDArray[Any]
 
@@ -20,7 +21,7 @@ def laid_out(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | 
             return _dense(X, dtype, index, centre)
         if not sp.issparse(X):
             return _nonzeros(X, dtype, index)
-        return canonical_csr(X if index is None else X[index], dtype)
+        return canonical_csr(X, dtype) if index is None else _csr_rows(X, dtype, index)
 
 
 def without(X: Any, rows: Array) -> Any:
@@ -38,11 +39,13 @@ def without(X: Any, rows: Array) -> Any:
 def _dense(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | None) -> Array:
     """``X[index] - centre`` in `dtype`, without a float64 copy of the whole."""
     if centre is None and index is None and not sp.issparse(X):
-        return np.ascontiguousarray(X, dtype=dtype)
+        return in_c_order(X, dtype)
     n = X.shape[0] if index is None else len(index)
     out = np.empty((n, X.shape[1]), dtype)
-    step = max(1, (1 << 20) // max(1, X.shape[1]))
+    step = max(1, costs.COPIED_VALUES // max(1, X.shape[1]))
     for s in range(0, n, step):
+        if s:
+            check()
         part = X[s : s + step] if index is None else X[index[s : s + step]]
         part = part.toarray() if sp.issparse(part) else part
         if centre is not None and index is not None and part.dtype == np.float64:
@@ -50,6 +53,23 @@ def _dense(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | No
         elif centre is not None:
             part = part - centre
         out[s : s + step] = part
+    return out
+
+
+def in_c_order(X: Array, dtype: np.dtype[Any]) -> Array:
+    """``np.ascontiguousarray(X, dtype)`` of a matrix in any order, some rows at a time.
+
+    A few rows of all columns stay in the cache, where a copy of a whole matrix from Fortran order takes ten
+    times as long. A long copy can be stopped, see `maxmargin._compiled.limits`.
+    """
+    if X.dtype == dtype and X.flags.c_contiguous:
+        return X
+    out = np.empty(X.shape, dtype)
+    step = max(1, costs.COPIED_VALUES // max(1, X.shape[1]))
+    for s in range(0, X.shape[0], step):
+        if s:
+            check()
+        out[s : s + step] = X[s : s + step]
     return out
 
 
@@ -74,6 +94,31 @@ def _nonzeros(X: Any, dtype: np.dtype[Any], index: Array | None) -> Any:
     indices, data = np.empty(indptr[-1], kind), np.empty(indptr[-1], dtype)
     copy_nonzeros(X, index, indptr, indices, data)
     return sp.csr_array((data, indices, indptr.astype(kind)), shape=(len(index), X.shape[1]), copy=False)
+
+
+def _csr_rows(X: Any, dtype: np.dtype[Any], index: Array) -> Any:
+    """The rows `index` of a CSR matrix, see `canonical_csr`; in slices of work."""
+    if X.dtype.char not in "fd":
+        return canonical_csr(X[index], dtype)
+    from maxmargin.kernels._loops import copy_rows
+    from maxmargin.kernels.panels import Lines
+
+    X = without_duplicates(sp.csr_array(X))
+    indptr = np.zeros(len(index) + 1, np.int64)
+    np.cumsum(np.diff(X.indptr)[index], out=indptr[1:])
+    kind = np.int32 if max(indptr[-1], len(index), X.shape[1]) < 2**31 else np.int64
+    out = sp.csr_array((len(index), X.shape[1]), dtype=dtype)
+    out.indptr, out.indices, out.data = (
+        indptr.astype(kind),
+        np.empty(indptr[-1], kind),
+        np.empty(indptr[-1], dtype),
+    )
+    lines, width = Lines.of(X), indptr[-1] / max(1, len(index))
+    for s, e in slices(len(index), costs.COPY_TIME * width):
+        copy_rows(
+            lines.indptr, lines.indices, lines.data, index[s:e], out.indptr[s : e + 1], out.indices, out.data
+        )
+    return out
 
 
 def canonical_csr(X: Any, dtype: np.dtype[Any]) -> Any:
@@ -101,7 +146,10 @@ def without_duplicates(X: Any) -> Any:
 def squared_norms(X: Any) -> Array:
     """Squared norms of the rows as stored, that is after rounding, summed in float64."""
     if sp.issparse(X):
-        square = X.astype(np.float64)
-        square.data **= 2
-        return np.asarray(square.sum(axis=1)).ravel()
+        from maxmargin.kernels._loops import row_squares
+        from maxmargin.kernels.panels import Lines
+
+        lines, out = Lines.of(X), np.empty(X.shape[0])
+        row_squares(lines.indptr, lines.data, out)
+        return out
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)

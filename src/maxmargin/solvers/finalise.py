@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
-from maxmargin._compiled.limits import Stopped, current
+from maxmargin._compiled.limits import Stopped, check
+from maxmargin._types import Floats, Index
 from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.solution import Status
 from maxmargin.solvers.state import State
@@ -44,15 +47,22 @@ def _storable(state: State, status: Status) -> Status:
     Variables stay where they are if the tolerance, or what was reached of it, would not hold on the bounds.
     Sums must be exact: models store them, and with huge kernel values an ulp of them matters.
     """
+    problem = state.problem
+    everything = np.arange(problem.m)
+    exact = problem.with_exact_pairs(state.u)
+    with suppress(Stopped):
+        check()
+        return _moved(state, status, exact, everything)
+    if exact is not state.u:  # no time for kernel rows: what rounding the sums changes at most
+        state.noise = state.noise + problem.rounding(state.u, everything, state.gram)
+    return status
+
+
+def _moved(state: State, status: Status, exact: Floats, everything: Index) -> Status:
+    """Move u onto its bounds, or to `exact` if the tolerance would not hold there."""
     problem, limit = state.problem, state.stop.tol
     if status is not Status.SOLVED:
         limit = max(limit, problem.violation(state.u, state.g, state.noise))
-    everything = np.arange(problem.m)
-    exact = problem.with_exact_pairs(state.u)
-    if current().late:
-        if exact is not state.u:  # no time for kernel rows: what rounding the sums changes at most
-            state.noise = state.noise + problem.rounding(state.u, everything, state.gram)
-        return status
     for point in (problem.snap(state.u), exact):
         if np.array_equal(point, state.u):
             break

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._compiled.limits import slices
+from maxmargin._compiled.limits import affordable, slices
 from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers import costs
@@ -31,8 +31,9 @@ def exact_entries(problem: Dual, u: Floats, some: Index, gram: Rows, allowed: fl
     error = problem.rounding(u, some, gram, double=True)
     poor = np.flatnonzero(~(error <= 0.01 * allowed))
     values = gram.sum_cost(len(poor), int(np.count_nonzero(u))) if len(poor) else 0.0
-    if len(poor) and values * gram.cost <= costs.DOUBLE_DOUBLE_MOST:
-        each = costs.DOUBLE_DOUBLE_TIME * gram.cost * values / len(poor)
+    work = costs.DOUBLE_DOUBLE_TIME * gram.cost * values
+    if len(poor) and values * gram.cost <= costs.DOUBLE_DOUBLE_MOST and affordable(work):
+        each = work / len(poor)
         with np.errstate(over="ignore", invalid="ignore"):
             # Sums of a linear kernel share their weights, and have slices of their own.
             for start, stop in slices(len(poor), each, len(poor) if gram.features is not None else 1):

@@ -67,7 +67,7 @@ def descend(problem: Dual, gram: Rows, u: Floats, target: float, most: int) -> t
     while passes < most and touched < costs.DESCENT_PASSES * problem.m and not current().over:
         kept, low, high = call(
             _one_pass, *lines, these, order[:active], u, w, multiplier, excess, rho, bounds, seed,
-            current().flag, work=2.0 * active * (data.width + 10.0),
+            current().flag, work=costs.DESCENT_ENTRY * active * (data.width + 10.0),
         )  # fmt: skip
         change = rho * excess
         multiplier += change

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum
 
 import numpy as np
 
 from maxmargin._types import Floats, LinearData
 from maxmargin.dual import Dual
+from maxmargin.dual._extremes import missing
 from maxmargin.dual._group import shift_sum
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.coordinates import descend
@@ -100,7 +100,7 @@ def _with_sums(problem: Dual, u: Floats) -> Floats:
     for k, of in enumerate(problem.members):
         part, lo, hi = u[of], problem.lo[of], problem.hi[of]
         inside = (part > lo) & (part < hi)
-        total = problem.sums[k] - fsum(part[~inside])
+        total = missing(part[~inside], problem.sums[k])
         if inside.any() and lo[inside].sum() < total < hi[inside].sum():
             part[inside] = shift_sum(part[inside], lo[inside], hi[inside], total)
             u[of] = part
