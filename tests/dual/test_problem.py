@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import qp
+from maxmargin import _costs as costs
 from maxmargin import dual
+from maxmargin.dual._extremes import missing
+from maxmargin.dual._group import fill_evenly, quantile
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import Batch, Stop
 
@@ -760,3 +763,41 @@ def test_a_sum_is_repaired_to_rounding_whatever_the_size_of_the_variables(unit):
     u = problem.repair(unit * np.array([1.0, -1.0 - 1e-7, 0.5, -0.5]))
     assert abs(u.sum()) <= 1e-15 * np.abs(u).sum()
     assert problem.feasible(u)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_group_is_filled_evenly_whatever_its_bounds(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 60))
+    hi = rng.random(n) * (rng.random(n) < 0.8)
+    total = 0.7 * hi.sum()
+    missing = total
+    typical = float(np.median(hi))
+    count = min(n, int(np.ceil(missing / typical)) if typical > 0 else n)
+    order = np.linspace(0, n - 1, max(1, count)).astype(int)
+    order = [*dict.fromkeys(order), *(i for i in range(n) if i not in order)]
+    expected = np.zeros(n)
+    for i in order:
+        expected[i] = min(hi[i], missing)
+        missing -= expected[i]
+    np.testing.assert_allclose(fill_evenly(np.zeros(n), hi, total), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_quantile_is_selected_without_sorting_where_all_widths_are_equal(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    c, lo, hi = np.round(rng.normal(size=n), 1), np.minimum(4.0 * y, 0.0), np.maximum(4.0 * y, 0.0)
+    total = rng.choice([0.0, lo.sum(), hi.sum(), lo.sum() + 4.0 * n * rng.random()])
+    expected = quantile(c, lo, hi, total)
+    monkeypatch.setattr(costs, "SELECTED_FROM", 1)
+    monkeypatch.setattr(np, "argsort", lambda *_: pytest.fail("sorted"))
+    assert quantile(c, lo, hi, total) == expected
+
+
+def test_a_missing_sum_is_right_to_the_last_digit():
+    u = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.random.default_rng(1).integers(0, 9, 1000)
+    total = float(u.sum())
+    exact = Fraction(total) - sum(Fraction(x) for x in u.tolist())
+    assert missing(u, total) == pytest.approx(float(exact), rel=1e-6)

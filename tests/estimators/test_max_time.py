@@ -6,10 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC, OneClassSVM
+from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC, NuSVR, OneClassSVM
 
 LIMIT, OVERRUN = 0.05, 0.3
 
@@ -30,18 +31,18 @@ def seconds(model, X, y):
     return min(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def assert_in_time(model, X, y, few):
+def assert_in_time(model, X, y, few, limit=LIMIT):
     """The shortest of up to three fits, after one of a `few` rows that compiles."""
-    limited = clone(model).set_params(max_time=LIMIT)
+    limited = clone(model).set_params(max_time=limit)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         clone(model).fit(X[few], y[few])
         shortest = np.inf
         for _ in range(3):
             shortest = min(shortest, seconds(limited, X, y))
-            if shortest <= LIMIT + OVERRUN:
+            if shortest <= limit + OVERRUN:
                 break
-    assert shortest <= LIMIT + OVERRUN
+    assert shortest <= limit + OVERRUN
     assert limited.status_ == "max_time"
     return limited
 
@@ -96,6 +97,35 @@ def test_one_class_with_many_rows():
 def test_squared_hinge_with_many_rows(solver, n):
     X, y = classes(n, 2)
     assert_in_time(SVC(loss="squared_hinge", solver=solver), X, y, slice(3000))
+
+
+@pytest.fixture(scope="module")
+def ten_million_entries():
+    """CSR rows with 50 of 20,000 features each, targets and classes."""
+    rng = np.random.default_rng(0)
+    n, d = 200_000, 20_000
+    indices, starts = rng.integers(0, d, n * 50), np.arange(0, n * 50 + 1, 50)
+    X = sp.csr_matrix((rng.standard_normal(n * 50), indices, starts), shape=(n, d))
+    X.sum_duplicates()
+    f = X @ rng.standard_normal(d) + 3 * rng.standard_normal(n)
+    return X, f, (f > 0).astype(int)
+
+
+@pytest.mark.parametrize("make", [SVR, NuSVR, L2OneClassSVM])
+def test_linear_kernel_with_ten_million_entries(make, ten_million_entries):
+    X, f, _ = ten_million_entries
+    assert_in_time(make(kernel="linear", n_jobs=1), X, f, slice(500))
+
+
+def test_linear_kernel_with_a_tight_tolerance_and_ten_million_entries(ten_million_entries):
+    X, _, y = ten_million_entries
+    assert_in_time(SVC(kernel="linear", C=1e4, tol=1e-8, n_jobs=1), X, y, slice(2000), limit=1.0)
+
+
+def test_one_class_with_linear_kernel_and_many_rows():
+    X = np.random.default_rng(0).standard_normal((200_000, 100))
+    model = OneClassSVM(kernel="linear", tol=1e-8, n_jobs=1)
+    assert_in_time(model, X, np.zeros(len(X)), slice(500), limit=0.3)
 
 
 @pytest.mark.parametrize("make", [SVC, NuSVC, OneClassSVM, L2OneClassSVM])

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_X_y
 
 import maxmargin as mm
 from maxmargin import _sklearn
+from maxmargin.estimators import _validation
 from maxmargin.estimators._plain import class_labels, plain_samples, plain_targets
 
 rng = np.random.default_rng(0)
@@ -133,3 +134,12 @@ def test_other_constraints_of_a_subclass_count():
     Small._parameter_constraints = {**mm.SVC._parameter_constraints, "C": [_sklearn.StrOptions({"a"})]}
     with pytest.raises(ValueError, match="'C' parameter of Small"):
         Small(C=1.75).fit(X, y)
+
+
+def test_data_in_fortran_order_are_copied_once_and_by_parts(monkeypatch):
+    monkeypatch.setattr(_validation, "validate_data", lambda *_, **__: pytest.fail("scikit-learn's copy"))
+    copies, copy = [], _validation.in_c_order
+    monkeypatch.setattr(_validation, "in_c_order", lambda *given: copies.append(1) or copy(*given))
+    model = mm.SVC(kernel="linear").fit(np.asfortranarray(X), y)
+    assert len(copies) == 1
+    np.testing.assert_array_equal(model.dual_coef_, mm.SVC(kernel="linear").fit(X, y).dual_coef_)

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, IncrementalSVC, OneClassSVM
+from maxmargin import _costs as costs
 from maxmargin.gram.gram import Gram
 from maxmargin.kernels._columns import compact, occurring, product, renumbered
 from maxmargin.kernels.gamma import resolve_gamma
@@ -199,3 +200,23 @@ def test_only_columns_that_occur_cost_memory():
     grown = [line.split() for line in run.stdout.splitlines()]
     assert len(grown) == 32
     assert all(int(megabytes) <= 40 for *_, megabytes in grown), grown
+
+
+def test_looking_for_columns_ends_when_most_were_found(monkeypatch):
+    X = sp.random_array((3000, 20_000), density=0.002, rng=np.random.default_rng(0), format="csr")
+    full = sp.csr_array(sp.vstack([np.ones((1, 20_000)), X]))
+    narrow_columns = sp.csr_array((X.data, X.indices // 4, X.indptr), shape=X.shape)
+    monkeypatch.setattr(costs, "MARKED_AT_ONCE", 15_000)
+    seen = []
+    count = np.count_nonzero
+    monkeypatch.setattr(np, "count_nonzero", lambda *given: seen.append(1) or count(*given))
+    assert occurring(full) is None
+    assert len(seen) == 1
+    np.testing.assert_array_equal(occurring(narrow_columns), np.unique(narrow_columns.indices))
+
+
+def test_all_rows_are_not_selected_to_find_their_columns(monkeypatch):
+    X = sp.random_array((50, 20_000), density=0.01, rng=np.random.default_rng(0), format="csr")
+    expected = compact(X).toarray()
+    monkeypatch.setattr(type(X), "__getitem__", lambda *_: pytest.fail("a selection"))
+    np.testing.assert_array_equal(compact(X, np.arange(50)[::-1]).toarray(), expected)

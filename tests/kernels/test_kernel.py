@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -524,3 +526,18 @@ def test_gamma_of_entries_that_are_stored_in_parts_is_that_of_their_sums():
 def test_equal_weights_do_not_change_scale():
     X = np.random.default_rng(0).normal(size=(20, 3))
     assert resolve_gamma("scale", X, np.full(20, 0.3)) == resolve_gamma("scale", X)
+
+
+@pytest.mark.parametrize("storage", ["dense", "float32", "fortran", "csr"])
+def test_gamma_of_large_data_is_computed_in_parts_without_a_copy(storage, monkeypatch):
+    X = 5.0 + np.random.default_rng(0).normal(size=(3000, 40))
+    X = X.astype(np.float32) if storage == "float32" else X
+    expected = 1 / (40 * X.astype(np.float64).var())
+    X = sp.csr_matrix(X) if storage == "csr" else np.asfortranarray(X) if storage == "fortran" else X
+    monkeypatch.setattr(_costs, "COPIED_VALUES", 1 << 10)
+    resolve_gamma("scale", X)
+    tracemalloc.start()
+    assert resolve_gamma("scale", X) == pytest.approx(expected, rel=1e-12)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 0.2 * 8 * 3000 * 40

@@ -5,9 +5,12 @@ import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
 
 from maxmargin import SVC, dual
+from maxmargin._compiled import limits
+from maxmargin._compiled.limits import Limit
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Rosen, Stop, costs
-from maxmargin.solvers.precision import Precision, measured, near_boundary
+from maxmargin.solvers.precision import Precision, exact_entries, measured, near_boundary
+from maxmargin.solvers.state import State
 
 
 def overlapping(n, seed=0):
@@ -142,3 +145,39 @@ def test_the_gradient_of_a_linear_kernel_is_always_recomputed():
     Z = X.astype(np.longdouble)
     error = np.abs(found.exact - (Z @ (Z.T @ u.astype(np.longdouble)) - problem.p)).astype(np.float64)
     assert (error <= found.noise).all()
+
+
+def test_twice_the_digits_are_not_used_after_the_end(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = 1e6 + rng.normal(size=(300, 5)), np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    problem, gram = dual.c_svc(y, 1.0), Gram(X, "linear", dtype="float64")
+    u, some = problem.repair(0.5 * y), np.arange(300)
+    calls = []
+    accurate = Gram.accurate
+    monkeypatch.setattr(Gram, "accurate", lambda *given: calls.append(1) or accurate(*given))
+    g, error = exact_entries(problem, u, some, gram, 1e-6)
+    assert calls
+    calls.clear()
+    monkeypatch.setattr(limits, "_SLICE", 10)
+    with Limit(seconds=0.0) as limit:
+        assert limit.over
+        monkeypatch.setattr(limits, "check", lambda: None)
+        rough, larger = exact_entries(problem, u, some, gram, 1e-6)
+    assert not calls and (larger >= error).all()
+    assert (np.abs(rough - g) <= larger + error).all()
+
+
+def test_a_rough_solution_is_not_refined_after_the_end(monkeypatch):
+    X, y = overlapping(300)
+    problem, gram = dual.c_svc(y, 1.0), Gram(X, gamma=0.1, dtype="float32")
+    u = problem.start()
+    state = State(problem, gram, u, problem.gradient(u, gram), Stop(1e-8))
+    precision = Precision(state)
+    assert state.tol > state.stop.tol
+    refined = []
+    monkeypatch.setattr(Precision, "_refine", lambda *_: refined.append(1))
+    with Limit(seconds=0.0):
+        assert not precision.confirmed(lambda *_: True, 1.0)
+    assert not refined
+    assert not precision.confirmed(lambda *_: True, 1.0)
+    assert refined

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._compiled.limits import affordable, slices
+from maxmargin._compiled.limits import affordable, current, slices
 from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers import costs
@@ -159,7 +159,8 @@ class Precision:
         state, problem = self.state, self.state.problem
         allowed = 0.25 * state.stop.tol / scale
         if state.tol > state.stop.tol:
-            self._refine(scale)
+            if not current().over:  # otherwise no step follows
+                self._refine(scale)
             return False
         found = measured(problem, state.u, state.g, state.gram, allowed, self._limit(), self._refreshed)
         if found.exact is None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from maxmargin import dual
+from maxmargin._compiled import limits
 from maxmargin._compiled.limits import Limit
 from maxmargin.gram import Gram
 from maxmargin.solvers import Batch, Status, Stop, costs
-from maxmargin.solvers.batch import weights
+from maxmargin.solvers.batch import coordinates, weights
 from maxmargin.solvers.batch.coordinates import _slow, descend
 
 
@@ -113,3 +116,21 @@ def test_zero_rows_and_duplicates_do_no_harm():
     y = np.concatenate([y, np.ones(20, int), -y[:30]])
     solution = Batch().solve(dual.c_svc(y, C=1.0), Gram(X, "linear", n_jobs=1))
     assert solution.status is Status.SOLVED and solution.violation <= 1e-3
+
+
+def test_a_pass_over_millions_of_entries_leaves_the_main_thread_free_for_signals(monkeypatch):
+    X, y = texts()
+    threads, steps = [], coordinates._one_pass
+
+    def watched(*given):
+        threads.append(threading.current_thread())
+        return steps(*given)
+
+    monkeypatch.setattr(coordinates, "_one_pass", watched)
+    monkeypatch.setattr(limits, "_SLICE", 1e3)
+    monkeypatch.setattr(limits, "_CALL", 15 * 15.0 * len(y))  # less than the time of so many entries
+    limit = Limit()
+    limit.signals = True
+    with limit:
+        descend(dual.c_svc(y, C=1.0), Gram(X, "linear", n_jobs=1), np.zeros(len(y)), 1e-3, 1)
+    assert threads and threading.main_thread() not in threads
