@@ -154,8 +154,16 @@ def main() -> int:
     began = time.perf_counter()
     for part, share in shares.items():
         attack(part, args.minutes * share, args, tally)
+        if not args.quick or part == list(shares)[-1]:  # a run of hours may be cut
+            publish(tally, time.perf_counter() - began, args)
+    print(f"{len(tally.failures)} failures in {tally.rows()[-1]['cases']} cases")
+    return int(bool(tally.failures))
+
+
+def publish(tally: Tally, seconds: float, args: argparse.Namespace) -> None:
+    """Write the result files."""
     notes = [
-        f"{(time.perf_counter() - began) / 60:.1f} minutes.",
+        f"{seconds / 60:.1f} minutes" + ("." if args.quick else f" of {args.minutes:g}."),
         "solved: the share of answers with status solved (searches: with scores; files: refused or sound). "
         "Another status, or an infinite gap, is an honest answer.",
         *(
@@ -174,8 +182,6 @@ def main() -> int:
         threads=args.jobs,
         repetitions=f"once; limits the shortest of up to {ATTEMPTS}",
     )
-    print(f"{len(tally.failures)} failures in {rows[-1]['cases']} cases")
-    return int(bool(tally.failures))
 
 
 if __name__ == "__main__":
