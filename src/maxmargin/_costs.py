@@ -20,13 +20,14 @@ SPARSE_BELOW = 0.3
 #: tuned]
 SPARSE_FEATURES, SPARSE_ROWS = 32, 200
 #: Values that are copied or added at a time: they stay in the second-level cache, also where a copy changes
-#: their order. [values; 300,000 x 100 in Fortran order: 1 << 11 to 1 << 19 are as fast]
+#: their order. [values; 300,000 x 100 in Fortran order: 1 << 13 to 1 << 18 are as fast]
 COPIED_VALUES = 1 << 16
 #: Time of reading an entry of the samples from memory for a product, relative to a multiplication within a
-#: cache, by which slices of work are measured. [ratio; linear, 300,000 x 100 and CSR 200,000 x 20,000]
+#: cache, by which slices of work are measured. [ratio; by hand: 30 million entries,
+#: some 0.03 s, are one slice]
 PRODUCT_TIME = 3.0
 #: The same of copying an entry to memory that was not used before, of which the operating system clears each
-#: page first. [ratio; CSR 200,000 x 20,000]
+#: page first. [ratio; by hand, not tuned]
 COPY_TIME = 20.0
 #: Columns of sparse data up to which memory is negligible: a panel of 16 float64 values each takes 2 MB.
 #: [columns; not tuned]
@@ -92,6 +93,6 @@ DISTANCE_TILE = 256
 
 # -- certificates -------------------------------------------------------------------------------
 
-#: Variables from which on a quantile is selected, not found by sorting, which takes four times as long; fewer
-#: take less than a millisecond. [variables; 300,000 in 5 and 20 ms]
+#: Variables from which on a quantile is selected, not found by sorting, which takes four times as long
+#: (300,000 in 20 ms). [variables; not tuned]
 SELECTED_FROM = 1 << 14

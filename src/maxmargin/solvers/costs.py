@@ -133,7 +133,7 @@ PROXIMAL_PRODUCT, PROXIMAL_PASSES, PROXIMAL_MATRIX = 1e-9, 40, 2e-8
 #: [share, ratio, passes, passes; text, w8a]
 DESCENT_DENSITY, DESCENT_PENALTY, DESCENT_PASSES, DESCENT_SPAN = 0.01, 0.1, 150, 10
 #: Time of an entry of a sample in such a pass, in multiplications of a slice of work (`_compiled.limits`).
-#: [ratio; CSR 200,000 x 20,000]
+#: [ratio; by hand, not tuned]
 DESCENT_ENTRY = 20.0
 #: Multiplications that a finish by gradient projection may take. [multiplications; papers/rosen.py]
 PROJECTION_MOST = 4_000_000_000
