@@ -158,9 +158,9 @@ def recorded_engines() -> Iterator[Counter[str]]:
     solve = BaseSVM._solve
 
     def counted(*arguments: Any, **options: Any) -> Any:
-        solutions = solve(*arguments, **options)
+        solutions, lengths = solve(*arguments, **options)
         engines.update(solution.engine for solution in solutions.values())
-        return solutions
+        return solutions, lengths
 
     with patch.object(BaseSVM, "_solve", counted):
         yield engines
