@@ -14,6 +14,7 @@ def folder(tmp_path, monkeypatch):
     """Files are looked for in an empty folder."""
     monkeypatch.setenv(ready_code.VARIABLE, str(tmp_path / "code"))
     monkeypatch.setattr(ready_code, "SHIPPED", tmp_path / "none")
+    monkeypatch.setattr(ready_code, "user_folder", lambda: None)
     ready_code.choice.cache_clear()
     yield tmp_path / "code"
     ready_code.choice.cache_clear()

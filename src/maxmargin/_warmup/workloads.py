@@ -25,6 +25,7 @@ from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
+from maxmargin.kernels.layout import laid_out
 from maxmargin.model_selection import SVMSearchCV
 
 Workload = Callable[[], Any]
@@ -152,6 +153,17 @@ def _kernels() -> Workloads:
     X, y = _labelled(1500, 8)
     texts = sp.csr_array(sp.hstack([sp.csr_array(X), sp.random(1500, 4000, 0.002, rng=0)]))
     yield "SVC, linear, texts", partial(_use, SVC(kernel="linear"), texts, y)
+
+
+    yield "sparse rows in both precisions", _copy_rows
+
+
+def _copy_rows() -> None:
+    """Copies of sparse rows, from each precision to each."""
+    for given in (np.float32, np.float64):
+        X = sp.csr_array(np.eye(3, dtype=given))
+        for wanted in (np.float32, np.float64):
+            laid_out(X, np.dtype(wanted), np.arange(3), None, True)
 
 
 def _inner(A: Any, B: Any) -> Any:
