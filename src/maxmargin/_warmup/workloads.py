@@ -154,7 +154,6 @@ def _kernels() -> Workloads:
     texts = sp.csr_array(sp.hstack([sp.csr_array(X), sp.random(1500, 4000, 0.002, rng=0)]))
     yield "SVC, linear, texts", partial(_use, SVC(kernel="linear"), texts, y)
 
-
     yield "sparse rows in both precisions", _copy_rows
 
 
