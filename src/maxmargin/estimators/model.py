@@ -226,7 +226,7 @@ class KernelModel:
             if dtype == np.float32 and not self.kernel.float32_suffices(points):
                 points = self.kernel.prepare(self.vectors, np.float64)
             kept = (dtype, self.kernel.lay_out(points))
-            object.__setattr__(self, "_prepared", kept)  # the only field that changes
+            object.__setattr__(self, "_prepared", kept)
         return kept[1]
 
     def combine(self, coef: Any, rows: Index | None = None) -> Any:
