@@ -57,40 +57,31 @@ def test_the_public_names_are_there_and_carry_a_version():
 
 
 def test_import_takes_at_most_300_ms_more_than_that_of_sklearn_svm():
+    # Of the processor's time, as other processes may have the computer.
     script = (
-        "import time, sklearn.svm; t = time.perf_counter(); import maxmargin; print(time.perf_counter() - t)"
+        "import time, sklearn.svm; t = time.process_time(); import maxmargin; print(time.process_time() - t)"
     )
     assert min(float(run(script)) for _ in range(3)) <= 0.3
 
 
+#: Prints the number of functions that were compiled. Their seconds are those of `benchmarks/first_fit.py`.
 FIRST_FIT = """
-    import time
-    from sklearn.datasets import make_classification
-    from maxmargin import SVC
-    X, y = make_classification(400, 8, random_state=0)
-    seconds = []
-    for _ in range(2):
-        t = time.perf_counter()
-        SVC().fit(X, y)
-        seconds.append(time.perf_counter() - t)
-    print(*seconds)
+    from numba.core import event
+
+    with event.install_recorder("numba:compile") as compiled:
+        from sklearn.datasets import make_classification
+        from maxmargin import SVC
+        SVC().fit(*make_classification(400, 8, random_state=0))
+    print(sum(e.is_start for _, e in compiled.buffer))
 """
 
 
 @pytest.mark.timeout(200)
-def test_first_fit_compiles_in_20_s_without_a_cache_and_adds_at_most_1_s_with_one(tmp_path):
-    def first_and_second(cache):
-        environment = {"NUMBA_CACHE_DIR": str(tmp_path / cache), "MAXMARGIN_CODE": "0"}
-        return [float(s) for s in run(FIRST_FIT, **environment).split()]
-
-    first, _ = first_and_second("one")
-    assert any(tmp_path.rglob("*.nbc")), "nothing was cached"
-    for again in ("two", "three"):
-        if first >= 20:  # the other tests' processes may have had the machine
-            first = min(first, first_and_second(again)[0])
-    assert first < 20
-    added = [a - b for a, b in (first_and_second("one") for _ in range(2))]
-    assert min(added) < 1, added
+def test_first_fit_compiles_few_functions_without_a_cache_and_none_with_one(tmp_path):
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path), "MAXMARGIN_CODE": "0"}
+    assert int(run(FIRST_FIT, **environment)) > 0
+    assert len(list(tmp_path.rglob("*.nbc"))) <= 20, "each takes about a second to compile"
+    assert int(run(FIRST_FIT, **environment)) == 0
 
 
 def test_a_place_without_any_writable_cache_directory_still_fits():
