@@ -65,6 +65,12 @@ def test_pairs_of_many_classes(k):
     assert model.predict(X[:3]).shape == (3,)
 
 
+@pytest.mark.parametrize("kernel", ["laplacian", "sigmoid", "poly"])
+def test_pairs_of_600_classes_with_other_kernels(kernel):
+    X, y = classes(3000, 600)
+    assert_in_time(SVC(kernel=kernel, gamma=0.05, tol=1e-8), X, y, y < 5)
+
+
 def test_pairs_of_150_classes_with_nu():
     X, y = classes(3000, 150)
     assert_in_time(NuSVC(nu=0.1, tol=1e-8), X, y, y < 5)

@@ -404,6 +404,25 @@ def test_a_row_is_held_only_when_all_its_segments_are():
     assert gram.n_evals == N and gram.held(np.array([3])).all()
 
 
+def test_neighbouring_segments_that_lack_the_same_rows_are_computed_at_once(monkeypatch):
+    gram, ranges = make(segments=SEGMENTS), []
+    fill = Kernel.fill
+
+    def recorded(self, A, B, c0, c1, *rest):
+        ranges.append((A.n, c0, c1))
+        fill(self, A, B, c0, c1, *rest)
+
+    monkeypatch.setattr(Kernel, "fill", recorded)
+    gram.ensure([3, 4])
+    assert ranges == [(2, 0, N)]
+    gram.ensure([5], [0])
+    gram.ensure([4, 5, 6])
+    assert ranges[1:] == [(1, 0, 10), (1, 0, 10), (2, 10, N)]
+    gram.ensure([8], [0, 3])
+    assert ranges[4:] == [(1, 0, 10), (1, 25, N)]
+    assert_near(gram.rows([3, 4, 5, 6, 8]), K[[3, 4, 5, 6, 8]])
+
+
 def test_segments_without_room_for_all_rows_change_nothing():
     gram = make(N - 1, segments=SEGMENTS)
     columns = np.arange(10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _costs as costs
 from maxmargin._compiled.lazy import lazy
-from maxmargin._compiled.limits import slices
+from maxmargin._compiled.limits import check, slices
 from maxmargin._compiled.memory import LINE, recycled
 from maxmargin._compiled.threads import Threads
 from maxmargin._types import Floats, Index, Mask, Tally
@@ -110,18 +111,18 @@ class CachedRows:
         self._stamp[free] = self._clock
         return placed
 
-    def _compute(self, rows: Index, segment: int, tally: Tally) -> None:
-        """Compute one segment of the given rows into their slots."""
+    def _compute(self, rows: Index, first: int, end: int, tally: Tally) -> None:
+        """Compute the segments ``first:end`` of the given rows into their slots."""
         if not len(rows):
             return
-        c0, c1 = int(self.segments[segment]), int(self.segments[segment + 1])
+        c0, c1 = int(self.segments[first]), int(self.segments[end])
         A, table, slots = self.points.take(rows), self.table, self.slot[rows]
         self._spread(
             lambda a, b: self.kernel.fill(A, self.laid_out, c0 + a, c0 + b, table, slots),
             c1 - c0,
             len(rows) * self.cost,
         )
-        self.valid[rows, segment] = True
+        self.valid[rows, first:end] = True
         tally.count(evals=0 if self.given else len(rows) * (c1 - c0))
 
     def _spread(self, work: Callable[[int, int], None], n: int, cost: float) -> None:
@@ -168,10 +169,28 @@ class CachedRows:
                     f"The cache of {self.cache_bytes} bytes cannot hold {len(rows)} kernel rows of "
                     f"{self.n} values at once: give it at least {need} bytes."
                 )
-        for s in range(len(self.segments) - 1) if segments is None else segments:
-            missing = rows[~self.valid[rows, s]]
-            if len(missing):
-                self._compute(np.unique(missing), s, tally or self)
+        asked = range(len(self.segments) - 1) if segments is None else segments
+        for k, (missing, first, end) in enumerate(self._missing(rows, asked)):
+            if k:
+                check()
+            self._compute(missing, first, end, tally or self)
+
+    def _missing(self, rows: Index, segments: Sequence[int]) -> list[tuple[Index, int, int]]:
+        """Which of `rows` lack the segments ``first:end``, for ranges of `segments` that lack the same ones.
+
+        Decided at once for all: other threads may add segments in the meantime.
+        """
+        lacking = ~self.valid[rows][:, list(segments)]
+        cuts: list[int] = []
+        if len(segments) > 1:
+            same = np.diff(segments) == 1
+            same &= (lacking[:, 1:] == lacking[:, :-1]).all(axis=0)
+            cuts = (np.flatnonzero(~same) + 1).tolist()
+        return [
+            (np.unique(rows[lacking[:, a]]), segments[a], segments[b - 1] + 1)
+            for a, b in pairwise([0, *cuts, len(segments)])
+            if b > a and lacking[:, a].any()
+        ]
 
     def complete(self, row: int, tally: Tally | None = None) -> None:
         """Like `ensure` for one row; values that other cached rows contain are copied, by symmetry.
@@ -210,7 +229,7 @@ class CachedRows:
         else:
             out = np.empty((len(idx), self.n), self.dtype)
             self._place(idx)
-            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, 1, tally)
             held = self.slot[idx] >= 0
             out[held] = self.table[self.slot[idx[held]], : self.n]
             rest = np.flatnonzero(~held)

@@ -106,7 +106,7 @@ class SummedRows(CachedRows):
         elif self.holds_all:
             self.ensure(idx, self._touched(runs), tally)
         else:
-            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, tally)
+            self._compute(np.unique(idx[(self.slot[idx] >= 0) & ~self.valid[idx, 0]]), 0, 1, tally)
         held = self.slot[idx] >= 0
         slots, weights, table = self.slot[idx[held]], coef[held], self.table
         for c0, c1, o in runs:
