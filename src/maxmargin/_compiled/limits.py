@@ -6,7 +6,8 @@ a long computation, which raises `Stopped`. The limit in force is stored per thr
 passed to kernels and matrices.
 
 After the end, work that takes at most a twentieth of a second or a single slice can still be done, such as a
-last gradient or the certificate. A fit overruns its limit by that time and a few slices.
+last gradient or the certificate. A fit overruns its limit by that time and a few slices. For large data the
+time of passes over all of it is reserved before, see `Limit.reserve`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _SLICE = 100_000_000
 _CALL = 3 * _SLICE
 # Seconds after the end in which work may still be finished.
 _GRACE = 0.05
+# Seconds for which the timer is set anew.
+_WORTH_RESERVING = 0.01
 # Values of the flag of a limit.
 _RUNNING, _INTERRUPTED, _TIME_IS_UP = range(3)
 
@@ -62,6 +65,9 @@ class Limit:
     def __init__(self, seconds: float | None = None) -> None:
         self.flag = np.zeros(1, np.int64)
         self.deadline = None if seconds is None else time.perf_counter() + seconds
+        # Seconds by which the deadline may be brought forward, and by which it has been.
+        self._most_reserved, self._reserved = 0.5 * (seconds or 0.0), 0.0
+        self._lock = threading.Lock()
         self.signals = self.abandoned = False
         self._ended = np.inf
         self._timer: threading.Timer | None = None
@@ -72,6 +78,21 @@ class Limit:
         if self.deadline is not None and time.perf_counter() >= self.deadline:
             self._expire()
         return bool(self.flag[0])
+
+    def reserve(self, seconds: float) -> None:
+        """Bring the deadline forward by the time that work after the end will take.
+
+        By half of the time at most; of several reservations the longest counts.
+        """
+        seconds = min(seconds, self._most_reserved)
+        with self._lock:  # problems that are solved side by side share a limit
+            if self.deadline is None or seconds < self._reserved + _WORTH_RESERVING:
+                return
+            self.deadline -= seconds - self._reserved
+            self._reserved = seconds
+            if self._timer is not None:
+                self._timer.cancel()
+                self._start_timer()
 
     @property
     def late(self) -> bool:
@@ -100,15 +121,19 @@ class Limit:
     def __enter__(self) -> Limit:
         """Start the timer, and put this thread and its workers under the limit."""
         if self.deadline is not None and not self.over:
-            self._timer = threading.Timer(self.deadline - time.perf_counter(), self._expire)
-            self._timer.daemon = True
-            try:
-                self._timer.start()
-            except RuntimeError:  # no threads available: Python code still checks the clock
-                self._timer = None
+            self._start_timer()
         self._before = current()
         _local.limit = self
         return self
+
+    def _start_timer(self) -> None:
+        assert self.deadline is not None
+        self._timer = threading.Timer(max(0.0, self.deadline - time.perf_counter()), self._expire)
+        self._timer.daemon = True
+        try:
+            self._timer.start()
+        except RuntimeError:  # no threads available: Python code still checks the clock
+            self._timer = None
 
     def __exit__(self, *error: object) -> None:
         _local.limit = self._before

@@ -35,7 +35,7 @@ def kernel_of(estimator: Any, X: Any, kept: Index) -> Kernel:
     estimator : estimator
         Not changed; need not be fitted.
     X : array-like or sparse matrix
-        The training rows; anything if the kernel is a function or precomputed.
+        The training rows; anything if the kernel is linear, a function or precomputed.
     kept : ndarray of int
         The rows with a positive weight, from which ``gamma="scale"`` is estimated.
 
@@ -44,7 +44,7 @@ def kernel_of(estimator: Any, X: Any, kept: Index) -> Kernel:
     Kernel
         Raises ValueError if gamma cannot be estimated.
     """
-    plain = callable(estimator.kernel) or estimator.kernel == "precomputed"
+    plain = callable(estimator.kernel) or estimator.kernel in ("precomputed", "linear")
     if estimator.gamma == "scale" and not plain and len(kept) < X.shape[0]:
         X = X[kept]
     gamma = 0.0 if plain else resolve_gamma(estimator.gamma, X)

@@ -206,6 +206,9 @@ FACE_STEPS, FACE_FEWEST_STEPS = 20_000, 64
 SAMPLES, SAMPLES_STEPS, SAMPLES_ENOUGH = 256, 20, 0.6
 #: Steps per non-zero variable after which gradient projection takes a turn. [steps; not tuned]
 SAMPLES_SLOW = 4
+#: What is reserved of a time limit for the end of a run: passes over the values of a linear kernel's data,
+#: and the certificate. [seconds per value, seconds per variable; not tuned]
+LAST_PASSES, LAST_VARIABLE = 1.2e-8, 1.5e-7
 #: SimpleSVM: violators learnt between two updates of all gradients; candidates seen before the clock is read,
 #: at least. [violators, candidates; not tuned]
 CANDIDATES, CANDIDATES_FEWEST = 256, 256

@@ -11,6 +11,7 @@ import numpy as np
 from maxmargin._compiled.limits import Limit, Stopped
 from maxmargin._types import Rows
 from maxmargin.dual import widest
+from maxmargin.solvers import costs
 from maxmargin.solvers.finalise import finalised
 from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.solution import Callback, Record, Status, Trace, ended
@@ -128,6 +129,7 @@ class Loop:
         try:
             if self.meter.limit.over:
                 raise Stopped
+            self.meter.limit.reserve(self._time_to_finish())
             self._work = self.solver.begin(self.state)
             self._begun = True
             while (status := self._checkpoint()) is None:
@@ -145,6 +147,13 @@ class Loop:
         """Let the solver release what it holds, when an exception ends the run."""
         if self._begun:
             self.solver.abandon(self.state, self._work)
+
+    def _time_to_finish(self) -> float:
+        """Nominal seconds of a last gradient, the certificate and a copy of the data."""
+        gram, m = self.state.gram, self.state.problem.m
+        data = gram.features
+        passes = gram.n * data.width * costs.LAST_PASSES if data is not None else 0.0
+        return float(passes + m * costs.LAST_VARIABLE)
 
     def _checkpoint(self) -> Status | None:
         """Look at the state, with nothing postponed if it ends here; why to end, or None to go on."""

@@ -69,16 +69,19 @@ def measured(
     near = np.zeros(problem.m, np.bool_)
     near[near_boundary(problem, u, g, 2.0 * allowed)] = True
     kinds = [near, ~near] if refreshed is None else [refreshed, ~refreshed]
+    samples: list[tuple[Index, Index]] = []
     for kind in kinds:
         of = np.flatnonzero(kind)
         if len(of):
             # Few enough: all of them.
             few = gram.sum_cost(len(of), support) <= max(costs.RECOMPUTE_ALWAYS, 0.1 * limit)
-            some = of if few else sampled(of[near[of]], of, noise)
-            exact, error = exact_entries(problem, u, some, gram, allowed)
-            found = np.abs(exact - g[some]) + error
-            noise[of] *= SAFETY * np.max(found / noise[some])
-            noise[some] = SAFETY * found
+            samples.append((of, of if few else sampled(of[near[of]], of, noise)))
+    together = np.concatenate([some for _, some in samples])  # a linear kernel's weights are computed once
+    exact, error = exact_entries(problem, u, together, gram, allowed)
+    found = np.abs(exact - g[together]) + error
+    for (of, some), own in zip(samples, np.split(found, [len(samples[0][1])]), strict=False):
+        noise[of] *= SAFETY * np.max(own / noise[some])
+        noise[some] = SAFETY * own
     return Measurement(None, noise)
 
 
