@@ -102,6 +102,21 @@ def test_kernels_weights_classes_and_losses(code, tmp_path):
     run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
 
 
+def test_linear_kernels_of_texts_and_values_with_more_digits(code, tmp_path):
+    script = """
+    X, y = data(1500)
+    texts = sp.csr_array(sp.hstack([sp.csr_array(X), sp.random(1500, 4000, 0.002, rng=0)]))
+    for Z in (texts, texts.astype(np.float32)):
+        for model in (SVC(), SVR(), NuSVC(nu=0.2), NuSVR(), OneClassSVM(), SVC(loss="squared_hinge")):
+            model.set_params(kernel="linear", max_iter=2000).fit(Z, y).predict(Z)
+    uneven = X * np.where(np.arange(7) == 3, 1e9, 1.0)
+    for Z in (uneven, sp.csr_array(uneven)):
+        for kernel in ("linear", "poly", "rbf", "laplacian"):
+            SVC(kernel=kernel, gamma=1, coef0=1, degree=2, max_iter=200).fit(Z[:300], y[:300]).predict(Z)
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
+
+
 def test_models_and_solvers_of_the_papers(code, tmp_path):
     script = """
     for n in (120, 800):

@@ -149,10 +149,14 @@ def _kernels() -> Workloads:
         # Columns of very different sizes, whose kernel values are computed with more digits.
         uneven = X * np.where(np.arange(8) == 3, 1e9, 1.0)
         yield f"SVC, uneven columns, {n} rows", partial(_use, SVC(gamma=0.1, max_iter=200), uneven, y)
+        for kernel in ("linear", "laplacian"):
+            model = SVC(kernel=kernel, gamma=1.0, max_iter=200)
+            yield f"SVC, {kernel}, uneven columns, {n} rows", partial(_use, model, uneven[:300], y[:300])
     # Few of many columns, as in texts.
     X, y = _labelled(1500, 8)
     texts = sp.csr_array(sp.hstack([sp.csr_array(X), sp.random(1500, 4000, 0.002, rng=0)]))
     yield "SVC, linear, texts", partial(_use, SVC(kernel="linear"), texts, y)
+    yield "NuSVR, linear, texts", partial(_use, NuSVR(kernel="linear", max_iter=200), texts, X[:, 0])
 
     yield "sparse rows in both precisions", _copy_rows
 

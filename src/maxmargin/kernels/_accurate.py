@@ -30,8 +30,8 @@ def sums(kernel: Any, X: Any, rows: Index, columns: Index, coef: Floats, factor:
     """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features but the linear one."""
     A, B = (Lines.of(_float64(X[index])) for index in (rows, columns))
     coef, factor = (np.ascontiguousarray(c, dtype=np.float64) for c in (coef, factor))
-    kind = KINDS[kernel.name]
-    return np.asarray(_pair_sums(kind, A, B, coef, factor, kernel.gamma, kernel.coef0, kernel.degree))
+    gamma, coef0, degree = float(kernel.gamma), float(kernel.coef0), int(kernel.degree)  # compiled once
+    return np.asarray(_pair_sums(KINDS[kernel.name], A, B, coef, factor, gamma, coef0, degree))
 
 
 def linear_sums(features: Features, rows: Index, columns: Index, coef: Floats, factor: Floats) -> Floats:
