@@ -15,7 +15,7 @@ from maxmargin._sklearn import Interval
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators._rescaled import as_stored
-from maxmargin.estimators.one_vs_one import BaseSVC
+from maxmargin.estimators.one_vs_one import BaseSVC, Reported
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution
 
@@ -117,7 +117,7 @@ class NuSVC(BaseSVC):
     def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
         return dual.reduced_hulls(y, mu=weight / (0.5 * self.nu * weight.sum()))
 
-    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
+    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> Reported:
         # The model stores u divided by the margin, rounded: with huge kernel values that matters.
         return problem, as_stored(problem, solution, lengths, self.tol)
 
@@ -130,9 +130,9 @@ class NuSVC(BaseSVC):
                 f"{2 * smallest / (smallest + largest):g}, the largest value for the smallest class."
             )
 
-    def _check_solutions(self, solved: list[tuple[Dual, Solution]]) -> None:
+    def _check_solutions(self, solved: list[Reported]) -> None:
         """Warn where w may be 0 within the gap: the sign of a decision value is then arbitrary."""
-        touching = sum(p.square(s.u, s.gradient) <= 2.0 * s.gap for p, s in solved)
+        touching = sum(p is not None and p.square(s.u, s.gradient) <= 2.0 * s.gap for p, s in solved)
         if touching:
             which = "The reduced hulls of the two classes"
             if len(solved) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,8 +24,11 @@ from maxmargin.estimators._warm_start import Start, box
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.decisions import decision_values, voted_classes
 from maxmargin.estimators.model import KernelModel, configured
-from maxmargin.solvers.many import Subproblem, Subproblems
+from maxmargin.solvers.many import ClassPairs, Subproblem, Subproblems
 from maxmargin.solvers.solution import Record, Solution, Status
+
+#: A solution, and its problem; None stands for one of many C-SVCs.
+Reported: TypeAlias = tuple[Dual | None, Solution]
 
 
 class BaseSVC(ClassifierMixin, BaseSVM):
@@ -92,11 +95,16 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         double = subproblems.typical[0].problem.self_scaled
         # Pairs that were not begun keep coefficients of zero. There may be very many of them, and no time.
         begun, lengths = self._solve(X, kernel, order, subproblems, limit, double=double)
-        solved: dict[int, tuple[Dual, Solution]] = {}
+        solved: dict[int, Reported] = {}
         for k, solution in sorted(begun.items()):
-            sub = subproblems[k]
-            solved[k] = self._as_reported(sub.problem, solution, lengths[sub.samples])
-        self._assemble(X, order, segments, subproblems, solved)
+            sub = subproblems.made(k)
+            # Not made: one of many pairs that were solved in one call, all in the units that are reported.
+            solved[k] = (
+                (None, solution)
+                if sub is None
+                else self._as_reported(sub.problem, solution, lengths[sub.samples])
+            )
+        self._assemble(X, order, segments, solved)
         self._keep_starts(
             (_start_name(m.segments, m.problem), Start(order[m.samples], s.u, box(m.problem)))
             for m, s in ((subproblems[k], s) for k, s in begun.items())
@@ -105,7 +113,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         self._check_solutions(list(solved.values()))
         return self
 
-    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
+    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> Reported:
         """The problem and solution that coefficients, intercept and gap are reported for.
 
         A subclass overrides it if a pair is solved in other units. `lengths` are those of the samples in
@@ -113,7 +121,11 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         """
         return problem, solution
 
-    def _check_solutions(self, solved: list[tuple[Dual, Solution]]) -> None:
+    def _boxes(self, weight: Floats) -> tuple[Floats, Floats] | None:
+        """The bound of each sample's multiplier and its ridge, where pairs are C-SVCs; None for others."""
+        return None
+
+    def _check_solutions(self, solved: list[Reported]) -> None:
         """Warn where a solution cannot be used; nothing by default."""
 
     @abstractmethod
@@ -122,8 +134,8 @@ class BaseSVC(ClassifierMixin, BaseSVM):
 
     def _subproblems(self, order: Index, segments: Index, weight: Floats) -> Subproblems:
         """One problem per pair."""
-        k = len(self.classes_)
-        a, b = np.triu_indices(k, 1) if k > 2 else (np.array([0]), np.array([1]))  # 40 microseconds
+        a, b = _pairs_of(len(self.classes_))
+        boxes = self._boxes(weight) if len(a) > 1 and not self.warm_start else None
         counts = np.diff(segments)
         total = np.add.reduceat(weight, segments[:-1])
         return Subproblems(
@@ -131,6 +143,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             counts[a] + counts[b],
             lambda k: self._subproblem((int(a[k]), int(b[k])), order, segments, weight),
             int(np.argmax(total[a] + total[b])),
+            None if boxes is None else ClassPairs(a, b, 1.0, *boxes),
         )
 
     def _encode(self, y: Any, kept: Index) -> Index:
@@ -169,35 +182,35 @@ class BaseSVC(ClassifierMixin, BaseSVM):
 
     # -- from solutions to scikit-learn's attributes -------------------------------------------
 
-    def _assemble(
-        self,
-        X: Any,
-        order: Index,
-        segments: Index,
-        subproblems: Subproblems,
-        solved: dict[int, tuple[Dual, Solution]],
-    ) -> None:
+    def _assemble(self, X: Any, order: Index, segments: Index, solved: dict[int, Reported]) -> None:
         """Fitted attributes from the pairs that were begun."""
         planes = {k: _hyperplane(problem, solution) for k, (problem, solution) in solved.items()}
+        first, second = (classes.tolist() for classes in _pairs_of(len(self.classes_)))
+        n_pairs, ends = len(first), segments.tolist()
+        of_class = [slice(*ends[c : c + 2]) for c in range(len(ends) - 1)]
         used = np.zeros(len(order), np.bool_)
         for k, (weights, _) in planes.items():
-            used[subproblems[k].samples] |= weights != 0
+            a, b = of_class[first[k]], of_class[second[k]]
+            used[a] |= weights[: a.stop - a.start] != 0
+            used[b] |= weights[a.stop - a.start :] != 0
         # Support vectors of each class: a pair is two contiguous ranges of them too.
         at = np.append(0, np.cumsum(np.add.reduceat(used, segments[:-1], dtype=np.intp)))
+        vectors = [slice(*at[c : c + 2].tolist()) for c in range(len(ends) - 1)]
+        used_of = [used[of] for of in of_class]
         coef = np.zeros((len(self.classes_) - 1, at[-1]))
-        intercept = np.zeros(len(subproblems))
+        intercept = np.zeros(n_pairs)
         for k, (weights, constant) in planes.items():
-            a, b = subproblems[k].segments
-            n_first = segments[a + 1] - segments[a]
-            coef[b - 1, at[a] : at[a + 1]] = weights[:n_first][used[segments[a] : segments[a + 1]]]
-            coef[a, at[b] : at[b + 1]] = weights[n_first:][used[segments[b] : segments[b + 1]]]
+            a, b = first[k], second[k]
+            n_first = len(used_of[a])
+            coef[b - 1, vectors[a]] = weights[:n_first][used_of[a]]
+            coef[a, vectors[b]] = weights[n_first:][used_of[b]]
             intercept[k] = constant
         model = self._model_of(X, order[used], n_support=np.diff(at), coef=coef, intercept=intercept)
         self._publish(model)
-        self.n_iter_ = np.ones(len(subproblems), np.int32)
-        self.dual_gap_ = np.full(len(subproblems), np.inf)
-        self.relative_gap_ = np.full(len(subproblems), np.inf)
-        self.trace_: list[tuple[Record, ...]] = [()] * len(subproblems)
+        self.n_iter_ = np.ones(n_pairs, np.int32)
+        self.dual_gap_ = np.full(n_pairs, np.inf)
+        self.relative_gap_ = np.full(n_pairs, np.inf)
+        self.trace_: list[tuple[Record, ...]] = [()] * n_pairs
         for k, (_, solution) in solved.items():
             self.n_iter_[k] = max(1, solution.n_iter)
             self.dual_gap_[k], self.relative_gap_[k] = solution.gap, solution.relative_gap
@@ -257,15 +270,22 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         return self.classes_[voted_classes(self._pair_values(X), k, self.get_model().vote_order)]
 
 
+def _pairs_of(n_classes: int) -> tuple[Index, Index]:
+    """The first and the second class of each pair."""
+    if n_classes == 2:  # saves 40 microseconds
+        return np.array([0]), np.array([1])
+    return np.triu_indices(n_classes, 1)
+
+
 def _start_name(pair: Index, problem: Dual) -> str:
     """The name of a pair's solution; problems of another kind do not start from it."""
     return f"{problem.name} {tuple(pair.tolist())}"
 
 
-def _hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:
+def _hyperplane(problem: Dual | None, solution: Solution) -> tuple[Floats, float]:
     """Coefficients and intercept of the decision function from a solution."""
     u, offset = solution.u, solution.offset
-    if problem.n_groups == 1:
+    if problem is None or problem.n_groups == 1:
         return u, -float(offset[0])
     # Two hulls: scaled so that the margin, half the sum of the multipliers, becomes 1.
     margin, shift = 0.5 * (offset[0] + offset[1]), 0.5 * (offset[0] - offset[1])

@@ -14,7 +14,7 @@ from maxmargin._sklearn import Interval, StrOptions
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.estimators._rescaled import rounding_of_coefficients
-from maxmargin.estimators.one_vs_one import BaseSVC
+from maxmargin.estimators.one_vs_one import BaseSVC, Reported
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution, Status
 
@@ -198,7 +198,15 @@ class SVC(BaseSVC):
             return dual.nearest_points(y, ridge)  # the same model, up to a factor
         return problem
 
-    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
+    def _boxes(self, weight: Floats) -> tuple[Floats, Floats] | None:
+        with np.errstate(over="ignore", divide="ignore"):
+            upper = self.C * weight
+            ridge = np.zeros(len(weight)) if self.loss == "hinge" else 0.5 / upper
+        if not (np.isfinite(upper).all() and np.isfinite(ridge).all()):
+            return None
+        return (upper if self.loss == "hinge" else np.full(len(weight), np.inf)), ridge
+
+    def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> Reported:
         if not problem.two_hulls:
             return problem, solution
         return _as_c_svc(problem, solution, lengths)

@@ -50,6 +50,9 @@ WHOLE_MOST_VALUES, WHOLE_MOST_VARIABLES = 1 << 23, 4096
 #: Rows of the largest problem up to which it is done with a complete matrix, for kernels other than rbf: the
 #: largest working set, for which the loop would compute it too. [rows]
 WHOLE_TABLE_MOST_ROWS = 2048
+#: Pairs of many classes: pair steps that each may take always, which last as long as the start of a loop
+#: would; places of rows (samples times classes) of which a thread may have a table. [steps, places; by hand]
+PAIRS_FEWEST_STEPS, PAIRS_MOST_PLACES = 8000, 1 << 24
 #: Pair steps per variable after which `Batch`'s loop goes on, and how many there may be always.
 #: [steps; by hand, not tuned]
 WHOLE_PATIENCE, WHOLE_FEWEST_STEPS = 16, 1000

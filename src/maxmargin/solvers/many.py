@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,19 @@ class Subproblem:
     warm: Floats | None = None
 
 
+class ClassPairs(NamedTuple):
+    """Problems of two classes each that are alike but for their samples; the classes are segments of rows."""
+
+    #: The classes of each problem.
+    first: Index
+    second: Index
+    #: The label of the first class.
+    sign: float
+    #: For each sample, the bound of its multiplier and its ridge, see `maxmargin.dual.Dual`.
+    upper: Floats
+    ridge: Floats
+
+
 class Subproblems(Sequence[Subproblem]):
     """The dual problems of an estimator, made on first access: many classes have very many pairs.
 
@@ -44,12 +57,19 @@ class Subproblems(Sequence[Subproblem]):
         The problem with a given index.
     heaviest : int
         The problem with the largest bounds; all others are of the same kind.
+    pairs : ClassPairs, optional
+        All problems as arrays, where they are simple enough; none has a warm start.
     """
 
     def __init__(
-        self, bounds: Index, sizes: Index, make: Callable[[int], Subproblem], heaviest: int = 0
+        self,
+        bounds: Index,
+        sizes: Index,
+        make: Callable[[int], Subproblem],
+        heaviest: int = 0,
+        pairs: ClassPairs | None = None,
     ) -> None:
-        self.bounds, self.sizes, self._make = bounds, sizes, make
+        self.bounds, self.sizes, self._make, self.pairs = bounds, sizes, make, pairs
         self._made: dict[int, Subproblem] = {}
         largest = int(np.argmax(sizes))
         #: Problems that all others can be judged by.
@@ -73,6 +93,10 @@ class Subproblems(Sequence[Subproblem]):
             self._made[k] = self._make(k)
         return self._made[k]
 
+    def made(self, k: int) -> Subproblem | None:
+        """Problem k, unless nobody has asked for it."""
+        return self._made.get(k)
+
 
 def solve_each(
     solve: Callable[[int, int], Solution],
@@ -81,6 +105,7 @@ def solve_each(
     work: float,
     n_jobs: int | None,
     interrupt: Limit,
+    solved: Collection[int] = (),
 ) -> dict[int, Solution]:
     """Solve the problems side by side if their `work` is worth it, otherwise one after another.
 
@@ -98,6 +123,8 @@ def solve_each(
         Threads.
     interrupt : Limit
         Problems that have not begun when it is over are left out.
+    solved : collection of int
+        Problems to leave out.
 
     Returns
     -------
@@ -112,7 +139,7 @@ def solve_each(
 
     # The largest first, so that the last ones to run are short.
     order = np.argsort(-problems.sizes, kind="stable") if side_by_side else np.arange(len(problems))
-    queue = iter(order.tolist())
+    queue = iter([k for k in order.tolist() if k not in solved])
 
     def run() -> None:
         for k in queue:

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from maxmargin._compiled.limits import Limit, Stopped
+from maxmargin._compiled.threads import Threads
 from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual, widest
 from maxmargin.solvers import costs
 from maxmargin.solvers._face import on_face
 from maxmargin.solvers.base import Solver
+from maxmargin.solvers.batch.class_pairs import Together, solve_together
 from maxmargin.solvers.batch.newton import FaceFinish, NewtonFinish
 from maxmargin.solvers.batch.progress import Progress
 from maxmargin.solvers.batch.shrinking import Shrunk
@@ -131,9 +133,18 @@ class Batch(Solver[BatchWork]):
                 problems, gram, stop=stop, interrupt=interrupt, observe=observe, n_jobs=n_jobs
             )
 
+        together = Together({}, {})
+        work = float(problems.sizes.sum() * costs.VALUES_PER_VARIABLE) * gram.cost
+        pairs = problems.pairs if observe is None else None
+        if pairs is not None and isinstance(engine, WholeProblems) and engine.takes_pairs:
+            with Threads(n_jobs if work > costs.WORTH_A_TEAM else 1) as threads:
+                together = solve_together(engine, pairs, problems.typical[0].problem.scale, threads)
+            if len(together.solutions) == len(problems):
+                return together.solutions
+
         def solve(k: int, team: int) -> Solution:
             sub: Subproblem = problems[k]
-            warm, solution = sub.warm, None
+            warm, solution = together.points.get(k, sub.warm), None
             callback = None if observe is None else observe(sub.name)
             if not interrupt.over:
                 with suppress(Stopped):
@@ -146,8 +157,8 @@ class Batch(Solver[BatchWork]):
             rows = gram.view(samples, cache_bytes=max(0, gram.cache_bytes - engine.bytes_used) // team)
             return self.solve(sub.problem, rows, warm=warm, stop=stop, callback=callback, interrupt=interrupt)
 
-        work = float(problems.sizes.sum() * costs.VALUES_PER_VARIABLE) * gram.cost
-        return solve_each(solve, problems, gram, work, n_jobs, interrupt)
+        rest = solve_each(solve, problems, gram, work, n_jobs, interrupt, together.solutions)
+        return together.solutions | rest
 
     def _engine(
         self, problems: Subproblems, gram: Rows, stop: Stop

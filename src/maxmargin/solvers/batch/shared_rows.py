@@ -48,6 +48,11 @@ class SharedRows(NamedTuple):
     d: int
     form: Form
 
+    @property
+    def holds_all(self) -> bool:
+        """Whether there is a place for every value."""
+        return len(self.where) * int(self.starts[-1]) <= len(self.pool)
+
     @staticmethod
     def of(gram: Rows, bounds: Index) -> SharedRows | None:
         """Rows for the data of `gram`; None where they would not fit or are not of the right kind."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,32 +123,54 @@ class WholeProblems:
         """Bytes of the budget in use, besides those of the table of the rows."""
         return min(int(self.rows.used[0]), len(self.rows.pool)) * self.gram.dtype.itemsize
 
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether the tolerance can be reached with the rows as they are, without refinement."""
+        return self.gram.dtype == np.float64 or self.stop.tol >= costs.ROUGH
+
+    def accuracy(self, tol: float) -> Accuracy:
+        """What pair steps and the certificate have to know about rounding."""
+        return Accuracy(tol, self._error, self._rounding, self._exact)
+
+    def limits_of_steps(self) -> tuple[Any, Any]:
+        """A gradient that nothing exceeds, and the least curvature, in the precision of the rows."""
+        dtype = self.gram.dtype
+        float32 = dtype == np.float32
+        return dtype.type(1e30 if float32 else 1e300), dtype.type(self._unit * (1e-6 if float32 else 1e-12))
+
+    def uncounted(self) -> int:
+        """Kernel values that were computed for all problems; once."""
+        try:
+            return self._computed.pop()
+        except IndexError:
+            return 0
+
     def attempt(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Attempt:
         """Solve `problem`, whose variables are the samples of the segments `touched`, in their order."""
         began = time.perf_counter()
         u = problem.start() if warm is None else problem.repair(warm)
         g = np.empty(problem.m)
         report = np.zeros(12)
-        dtype = self.gram.dtype
-        float32 = dtype == np.float32
+        float32 = self.gram.dtype == np.float32
         tol = max(self.stop.tol, costs.ROUGH) if float32 else self.stop.tol
-        # A rougher solution need not hold in spite of rounding: refinement begins with exact gradients.
-        error = self._error if tol == self.stop.tol else 0.0
+        big, tau = self.limits_of_steps()
         loop = Loop(
             max_steps=max(costs.WHOLE_FEWEST_STEPS, self.patience * problem.m),
-            big=dtype.type(1e30 if float32 else 1e300),
-            tau=dtype.type(self._unit * (1e-6 if float32 else 1e-12)),
+            big=big,
+            tau=tau,
             buffers=self._buffers(problem.m, len(touched)),
             flag=current().flag,
         )
         whole = Whole(
             touched, samples, problem.p, problem.lo, problem.hi, problem.ridge, float(problem.sums[0])
         )
-        accuracy = Accuracy(tol / problem.scale, error, self._rounding, self._exact)
+        accuracy = self.accuracy(tol / problem.scale)
+        if tol > self.stop.tol:
+            # A rougher solution need not hold in spite of rounding: refinement begins with exact gradients.
+            accuracy = accuracy._replace(error=0.0)
         work = problem.m * (15.0 * loop.max_steps + problem.m * self.gram.cost)
         call(solve_whole, self.rows, whole, u, g, accuracy, loop, report, work=work)
-        with suppress(IndexError):
-            report[EVALS] += self._computed.pop()
+        report[EVALS] += self.uncounted()
         if report[ROUGH] or (report[RIGHT] and tol > self.stop.tol):
             rough = u.copy(), g.copy(), report.copy()
             try:

@@ -1,0 +1,186 @@
+"""The pairs of many classes in one compiled call.
+
+With 150 classes there are 11,175 pairs of a few samples each. A pair takes a tenth of a millisecond, and
+Python code around it would take several times as long. So one call per thread builds and solves one pair
+after another (`maxmargin.solvers.batch.whole_steps`); Python sees what came out. Pairs that are not solved so
+go on one by one, from where they are.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._compiled.intrinsics import raised, take
+from maxmargin._compiled.jit import compiled
+from maxmargin._compiled.limits import call, current
+from maxmargin._compiled.memory import aligned
+from maxmargin._compiled.threads import Threads
+from maxmargin._types import Floats, Index
+from maxmargin.dual._certify import GAP, NEAR_BOUND, NOISE, OBJECTIVE, OFFSET, RIGHT, VIOLATION, WORST
+from maxmargin.kernels.panels import width_of
+from maxmargin.solvers import costs
+from maxmargin.solvers.batch.shared_rows import SharedRows
+from maxmargin.solvers.batch.whole import WholeProblems
+from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, Loop, Whole, solve_whole
+from maxmargin.solvers.many import ClassPairs
+from maxmargin.solvers.solution import Record, Solution, Status
+
+#: One more entry of the report of `solve_whole`.
+BEGUN = 12
+
+
+class Desk(NamedTuple):
+    """What one thread works with: a pair's problem, and the pairs since its rows were last discarded."""
+
+    samples: Index
+    touched: Index
+    p: Floats
+    lo: Floats
+    hi: Floats
+    ridge: Floats
+    since: Index
+
+    @staticmethod
+    def of(most: int, n_pairs: int) -> Desk:
+        """For problems of at most so many variables."""
+        p, lo, hi, ridge = np.empty((4, most))
+        return Desk(
+            np.empty(most, np.intp), np.empty(2, np.intp), p, lo, hi, ridge, np.empty(n_pairs, np.intp)
+        )
+
+
+class Together(NamedTuple):
+    """What was reached: solutions, and points of the other pairs that were begun."""
+
+    solutions: dict[int, Solution]
+    points: dict[int, Floats]
+
+
+def solve_together(engine: WholeProblems, pairs: ClassPairs, scale: float, threads: Threads) -> Together:
+    """Solve as many of the pairs as possible; see `maxmargin.solvers.batch.whole.WholeProblems`."""
+    began = time.perf_counter()
+    rows, dtype = engine.rows, engine.gram.dtype
+    sizes = np.diff(rows.bounds)[pairs.first] + np.diff(rows.bounds)[pairs.second]
+    most = int(sizes.max())
+    starts = np.append(0, np.cumsum(sizes))
+    u, g, reports = np.zeros(starts[-1]), np.empty(starts[-1]), np.zeros((len(sizes), BEGUN + 1))
+    accuracy, queue, flag = engine.accuracy(engine.stop.tol / scale), np.zeros(1, np.int64), current().flag
+    big, tau = engine.limits_of_steps()
+
+    def work(own: SharedRows) -> None:
+        buffers = aligned((3, most + 2 * width_of(dtype)), dtype)
+        loop = Loop(costs.PAIRS_FEWEST_STEPS, big, tau, buffers, flag)
+        desk = Desk.of(most, len(sizes))
+        call(
+            _solve_pairs, own, pairs, queue, starts, u, g, accuracy, loop, engine.patience, desk, reports,
+            work=np.inf,
+        )  # fmt: skip
+
+    threads.run(work, [(own,) for own in _shared_or_own(rows, threads.n)])
+    seconds = (time.perf_counter() - began) / max(1, int(queue[0]))
+    found = Together({}, {})
+    begun = np.flatnonzero(reports[:, BEGUN])
+    if len(begun):
+        reports[begun[0], EVALS] += engine.uncounted()
+    good = (reports[:, RIGHT] > 0) & (reports[:, NEAR_BOUND] == 0) & np.isfinite(reports[:, GAP])
+    for k, solved in zip(begun.tolist(), good[begun].tolist(), strict=True):
+        part = slice(starts[k], starts[k + 1])
+        if solved:
+            found.solutions[k] = _solution(u[part], g[part], reports[k], seconds, scale)
+        elif np.isfinite(u[part]).all():
+            found.points[k] = u[part]
+    return found
+
+
+def _shared_or_own(rows: SharedRows, n: int) -> list[SharedRows]:
+    """Rows for each of n threads: the same ones where all find a place, otherwise a part of it for each."""
+    if rows.holds_all:
+        return [rows] * n
+    if n == 1 or rows.where.size > costs.PAIRS_MOST_PLACES:  # too large a table to have twice
+        return [rows]
+    part = len(rows.pool) // n
+    return [
+        rows._replace(
+            pool=rows.pool[k * part : (k + 1) * part],
+            where=rows.where.copy(),
+            used=np.zeros(1, np.int64),
+        )
+        for k in range(n)
+    ]
+
+
+def _solution(u: Floats, g: Floats, report: NDArray[Any], seconds: float, scale: float) -> Solution:
+    steps, evals = int(report[STEPS]), int(report[EVALS])
+    violation, objective = float(report[VIOLATION]) * scale, float(report[OBJECTIVE])
+    calls = 3 * steps * len(u)
+    support = int(np.count_nonzero(u))
+    return Solution(
+        u=u,
+        offset=report[OFFSET : OFFSET + 1],
+        status=Status.SOLVED,
+        gap=float(report[GAP]),
+        violation=float(report[WORST]) * scale,
+        objective=objective,
+        n_iter=steps,
+        n_kernel_calls=calls,
+        n_kernel_evals=evals,
+        seconds=seconds,
+        trace=(Record(steps, seconds, violation, objective, support, evals, calls),),
+        gradient=g,
+        noise=float(report[NOISE]),
+        engine="whole",
+    )
+
+
+@compiled()
+def _solve_pairs(rows, pairs, queue, starts, u, g, accuracy, loop, patience, desk, reports):
+    """Take pairs from the queue, which threads share, and solve them until no pair or no time is left."""
+    bounds, touched, count = rows.bounds, desk.touched, 0
+    while not raised(loop.flag):
+        k = take(queue, 1)
+        if k >= len(pairs.first):
+            return
+        touched[0], touched[1] = pairs.first[k], pairs.second[k]
+        m = starts[k + 1] - starts[k]
+        if _lacks_room(rows, touched, m):
+            for c in range(count):
+                _discard(rows, pairs.first[desk.since[c]], pairs.second[desk.since[c]])
+            count = rows.used[0] = 0
+        desk.since[count] = k
+        count += 1
+        t, sign = 0, pairs.sign
+        for s in touched:
+            for i in range(bounds[s], bounds[s + 1]):
+                desk.samples[t] = i
+                desk.p[t], desk.ridge[t] = sign, pairs.ridge[i]
+                desk.lo[t], desk.hi[t] = (0.0, pairs.upper[i]) if sign > 0 else (-pairs.upper[i], 0.0)
+                t += 1
+            sign = -sign
+        problem = Whole(
+            touched, desk.samples[:m], desk.p[:m], desk.lo[:m], desk.hi[:m], desk.ridge[:m], 0.0
+        )  # fmt: skip
+        steps = Loop(max(loop.max_steps, patience * m), loop.big, loop.tau, loop.buffers, loop.flag)
+        reports[k, BEGUN] = 1.0
+        part = slice(starts[k], starts[k + 1])
+        solve_whole(rows, problem, u[part], g[part], accuracy, steps, reports[k])
+
+
+@compiled()
+def _lacks_room(rows, touched, m):
+    """Whether the rows of a pair may find no place; never where there is place for all."""
+    width = 0
+    for s in touched:
+        width += rows.starts[s + 1] - rows.starts[s]
+    return rows.used[0] > 0 and rows.used[0] + m * width > len(rows.pool)
+
+
+@compiled()
+def _discard(rows, a, b):
+    """Forget the rows of a pair."""
+    for s in (a, b):
+        for i in range(rows.bounds[s], rows.bounds[s + 1]):
+            rows.where[i, a] = rows.where[i, b] = -1
