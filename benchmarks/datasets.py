@@ -49,6 +49,8 @@ def load(name: str, rows: int | None = None, *, raw: bool = False) -> Data:
         data = Data(X, y, X, y)
     elif name.startswith("synthetic"):
         data = synthetic(rows or 4000)
+    elif name == "many classes":
+        data = many_classes(rows or 5000)
     elif name == "text":
         data = text_like(rows or 8000)
     elif name in REGRESSION:
@@ -64,6 +66,14 @@ def synthetic(n: int, d: int = 20, seed: int = 0) -> Data:
         n + 2000, d, n_informative=d // 2, n_clusters_per_class=4, flip_y=0.05, random_state=seed
     )
     X = StandardScaler().fit_transform(X)
+    return Data(X[:n], y[:n], X[n:], y[n:])
+
+
+def many_classes(n: int, classes: int = 150, d: int = 10, seed: int = 0) -> Data:
+    """Overlapping clusters, one for each class, standardised."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n + 2000) % classes)
+    X = StandardScaler().fit_transform(2.0 * rng.normal(size=(classes, d))[y] + rng.normal(size=(len(y), d)))
     return Data(X[:n], y[:n], X[n:], y[n:])
 
 

@@ -71,6 +71,8 @@ ROWS: dict[str, Row] = {
     "matrix, C=100": svc("synthetic", 3000, gamma=0.05, C=100.0, form="matrix"),
     "matrix, float32": svc("synthetic", 3000, gamma=0.05, C=10.0, form="matrix float32"),
     "matrix, 10 classes": svc("digits", None, 5, gamma=0.01, C=10.0, form="matrix"),
+    "150 classes, rbf": svc("many classes", 5000, gamma=0.1, C=10.0),
+    "150 classes, linear": svc("many classes", 5000, kernel="linear", C=1.0),
     "text, linear": svc("text", 8000, kernel="linear"),
     "text, rbf": svc("text", 8000, gamma=1.0, C=10.0),
     "a9a, linear": svc("a9a", None, 1, kernel="linear", C=1.0),

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -121,3 +122,15 @@ def _true_violation(model, X):
     f = [sum(a * b for a, b in zip(w, row, strict=True)) for row in exact]
     most = max(s for s, c in zip(f, u, strict=True) if c > 0)
     return float(most - min(s for s, c in zip(f, u, strict=True) if c < 1.0 - 1e-12))
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_gradient_that_overflows_is_stalled_without_warnings_of_numpy(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(102, 20))
+    X[rng.integers(0, 102, 3), rng.integers(0, 20, 3)] = 1e150
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = OneClassSVM(kernel="linear").fit(sp.csr_array(X), sample_weight=3.0 * rng.random(102))
+    assert model.status_ == "stalled"

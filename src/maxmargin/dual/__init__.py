@@ -5,7 +5,7 @@
 'c_svc'
 """
 
-from maxmargin.dual.certificate import relative_to_value, widest
+from maxmargin.dual.certificate import middles, relative_to_value, widest
 from maxmargin.dual.classification import c_svc, minimum_norm, nearest_points, reduced_hulls, squared_c_svc
 from maxmargin.dual.multiclass import all_distances, crammer_singer
 from maxmargin.dual.one_class import one_class, one_class_l2
@@ -18,6 +18,7 @@ __all__ = [
     "c_svc",
     "crammer_singer",
     "epsilon_svr",
+    "middles",
     "minimum_norm",
     "nearest_points",
     "nu_svr",

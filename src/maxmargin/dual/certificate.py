@@ -183,6 +183,21 @@ def widest(least: Floats, most: Floats) -> float:
     return float(np.max(np.where(np.isnan(differences), np.inf, differences), initial=-np.inf))
 
 
+def middles(least: Floats, most: Floats) -> Floats:
+    """The middles of the extremes of groups; 0 where one is infinite, because nothing can rise or fall.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.dual import middles
+    >>> middles(np.array([1.0, np.inf]), np.array([3.0, -np.inf]))
+    array([2., 0.])
+    """
+    with np.errstate(invalid="ignore"):
+        middle = 0.5 * (least + most)
+    return np.where(np.isfinite(middle), middle, 0.0)
+
+
 def relative_to_value(gap: float, objective: float) -> float:
     """(primal - dual) / max(|primal|, |dual|): the gap as a fraction of the optimal value.
 

@@ -23,7 +23,7 @@ from maxmargin._compiled.intrinsics import raised
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._compiled.limits import call, current
 from maxmargin._types import Floats, Index, Rows
-from maxmargin.dual import Dual
+from maxmargin.dual import Dual, middles
 from maxmargin.solvers import costs
 
 
@@ -60,7 +60,7 @@ def descend(problem: Dual, gram: Rows, u: Floats, target: float, most: int) -> t
     excess = np.array([u[of].sum() for of in problem.members]) - problem.sums
     g = problem.signs * data.values(w, problem.row) + problem.ridge * u - problem.p
     low, high = problem.extremes(u, g)
-    multiplier = np.where(np.isfinite(low + high), -0.5 * (low + high), 0.0)
+    multiplier = -middles(low, high)
     seed = np.ones(1, np.uint64)
     order, active, bounds = np.arange(problem.m), problem.m, (-np.inf, np.inf)
     touched, ranges, passes = 0, [np.inf], 0

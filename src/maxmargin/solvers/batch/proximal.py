@@ -26,7 +26,7 @@ import numpy as np
 
 from maxmargin._compiled.limits import check, current
 from maxmargin._types import Floats, Index, LinearData, Rows
-from maxmargin.dual import Dual, widest
+from maxmargin.dual import Dual, middles, widest
 from maxmargin.solvers import _cholesky as cholesky
 from maxmargin.solvers import costs
 
@@ -90,7 +90,7 @@ class ProximalNewton:
         w = self.weights(u)
         g = self.values(w) - problem.p
         low, high = problem.extremes(u, g)
-        middle = np.where(np.isfinite(low + high), 0.5 * (low + high), 0.0)
+        middle = middles(low, high)
         at = _Point(w, g - middle[problem.group])
         # h is what the proximal term adds to a gradient at most.
         first, last = costs.PROXIMAL_START * widest(low, high), _SMALLEST * target

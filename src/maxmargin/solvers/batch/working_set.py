@@ -14,7 +14,7 @@ from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.limits import call, current
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_rows
-from maxmargin.dual import widest
+from maxmargin.dual import middles, widest
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.block import block_for
 from maxmargin.solvers.batch.shrinking import Shrunk
@@ -123,8 +123,7 @@ class WorkingSet:
         if not self.whole:
             lo[ids < 0] = hi[ids < 0] = u[ids < 0]  # an empty place cannot move
         # Only differences inside a group matter: centred, they survive the rounding to float32.
-        middle = 0.5 * (state.least + state.most)
-        middle[~np.isfinite(middle)] = 0.0
+        middle = middles(state.least, state.most)
         g = (state.g[ids] - middle[problem.group[ids]]).astype(self.gram.dtype)
         gap = widest(state.least, state.most)
         # Part of the problem is solved as well as the rest deserves, the whole of it to the end.

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._types import Floats, Index
-from maxmargin.dual import Dual, widest
+from maxmargin.dual import Dual, middles, widest
 from maxmargin.solvers import costs
 from maxmargin.solvers._face import Block, on_face
 from maxmargin.solvers.base import Solver
@@ -149,7 +149,7 @@ class Rosen(Solver[Faces]):
         rises, falls = u < problem.hi, u > problem.lo
         chosen = rises & falls
         level = _means(problem, g, chosen)
-        level = np.where(np.isnan(level), 0.5 * (state.least + state.most), level)[problem.group]
+        level = np.where(np.isnan(level), middles(state.least, state.most), level)[problem.group]
         for side, excess in ((rises & ~falls, level - g), (falls & ~rises, g - level)):
             wrong = np.flatnonzero(side & (excess > 0))
             wrong = wrong[np.lexsort((-excess[wrong], problem.group[wrong]))]
