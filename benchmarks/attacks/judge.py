@@ -107,7 +107,7 @@ def _claims(model: Any, verdicts: list[Verdict]) -> None:
                 f"false certificate: gap {verdict.gap:.6g}, claimed {claimed:.6g} (allowance "
                 f"{verdict.error:.2g}, primal {verdict.primal:.6g}, dual {verdict.dual:.6g}, {model.status_})"
             )
-        if verdict.gap < -verdict.error - 1e-9 * abs(verdict.primal):
+        if verdict.gap < -verdict.error - 1e-9 * abs(verdict.primal) - verdict.lacking:
             verdict.faults.append(
                 f"weak duality fails: primal {verdict.primal:.10g} < dual {verdict.dual:.10g} "
                 "(the point is infeasible, the kernel indefinite, or the judge wrong)"

@@ -78,6 +78,8 @@ def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repair
     verdict = finish("all", primal, dual, violation_of([(least, most)]), e, size, faults)
     # Residuals are differences of targets, which may be large.
     verdict.slack += 1e-12 * float(np.abs(target).max(initial=LD(0)))
+    # Far from the origin the multiplier of the sum, the bias, is large.
+    verdict.lacking = abs(float(exact.total(slice(None))) * float(model.intercept_[0]))
     verdict.loose = interval([(least, most)])
     if getattr(model, "status_", "") == "solved":
         offset = -(float(model.intercept_[0]) + e.reference)

@@ -29,6 +29,7 @@ class Verdict:
     claimed: float = np.nan
     faults: list[str] = field(default_factory=list)
     place: int = 0  # in dual_gap_
+    lacking: float = 0.0  # what the rounding of a sum adds to the dual value, times its multiplier
     loose: float = 0.0  # the width of the interval that the KKT conditions leave for the bias
 
     def ratio(self) -> float:
