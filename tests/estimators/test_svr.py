@@ -441,3 +441,17 @@ def test_a_callback_sees_checkpoints_and_can_end_the_run():
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = SVR(C=100.0).set_callbacks(counter).fit(X, y)
     assert model.status_ == "interrupted" and counter.ends == 2
+
+
+@pytest.mark.parametrize("seed", [0, 4, 11])
+def test_a_kernel_that_rounding_makes_indefinite_does_not_end_far_away(seed):
+    # Values of 1e18, which are right to 100: pair steps without bounds would go on for ever.
+    rng = np.random.default_rng(seed)
+    X, y = 1.5 * rng.normal(size=(13, 3)), rng.normal(size=13)
+    model = SVR(kernel="poly", coef0=1e6, gamma=0.05, C=4.8, epsilon=0.5, tol=1e-9)
+    model.set_params(loss="squared_epsilon_insensitive")
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.status_ == "stalled"
+    assert 0 < np.abs(model.dual_coef_).max() < 1e3
+    assert model.dual_gap_ < 1e9

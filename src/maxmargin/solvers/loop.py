@@ -21,6 +21,8 @@ from maxmargin.solvers.state import State
 _IDLE = 100
 # An objective below this has no minimum.
 _BOTTOM = -1e100
+# Share of the values at hand that an objective may be wrong by.
+_WRONG = 1e-3
 
 
 class Steps(Protocol):
@@ -119,8 +121,7 @@ class Loop:
         self._trace = Trace()
         self._asked = False  # by the callback, to end
         self._idle = 0  # advances without an iteration
-        bounded = np.isfinite(state.problem.lo).all() and np.isfinite(state.problem.hi).all()
-        self._bounded = bool(bounded)
+        self._bottom = _bottom(state)
         self._begun = False
         self._work: Any = None
 
@@ -160,8 +161,8 @@ class Loop:
         state, limit = self.state, self.meter.limit
         while True:
             seen = self._look()
-            if not self._bounded and not seen.record.objective > _BOTTOM:
-                # With an indefinite kernel there may be no minimum.
+            if self._bottom is not None and not seen.record.objective > self._bottom:
+                # With a kernel that is indefinite, if only by rounding, there may be no minimum.
                 state.go_back()
                 self._trace.add(self._look().record)
                 return Status.STALLED
@@ -262,3 +263,14 @@ class Loop:
         # The gap needs a smaller violation than the present one; how small shows only later.
         state.target = min(state.target, 0.1 * violation / scale)
         return False
+
+
+def _bottom(state: State) -> float | None:
+    """A value that the objective cannot have, by weak duality at u = 0; None with bounds on all variables."""
+    problem = state.problem
+    if np.isfinite(problem.lo).all() and np.isfinite(problem.hi).all():
+        return None
+    if problem.sums.any() or problem.open_below:
+        return _BOTTOM
+    least = -problem.gap(np.zeros(problem.m), -problem.p)
+    return max(_BOTTOM, least - _WRONG * (abs(least) + abs(state.objective())))
