@@ -11,20 +11,27 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, OneClassSVM
 from maxmargin.solvers import Batch
+from maxmargin.solvers.batch import batch
 from maxmargin.solvers.batch.whole import WholeProblems
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    """For every problem, whether one compiled call has solved it."""
-    count, solve = [], WholeProblems.attempt
+    """For every problem, whether compiled code has solved it, alone or with others."""
+    count, solve, solve_all = [], WholeProblems.attempt, batch.solve_together
 
     def spy(self, *arguments):
         found = solve(self, *arguments)
         count.append(found.solution is not None)
         return found
 
+    def spy_all(*arguments):
+        found = solve_all(*arguments)
+        count.extend([True] * len(found.solutions))
+        return found
+
     monkeypatch.setattr(WholeProblems, "attempt", spy)
+    monkeypatch.setattr(batch, "solve_together", spy_all)
     return count
 
 
@@ -168,14 +175,14 @@ def test_duplicates_with_equal_and_opposite_labels_are_solved(loss, quick):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("cache_size", [1e-6, 0.01, 0.05, 200])
 def test_the_budget_of_the_cache_does_not_change_the_machines(cache_size, n_jobs, quick, monkeypatch):
-    used, solve = [], WholeProblems.attempt
+    used, solve = [], batch.solve_together
 
-    def spy(self, *arguments):
-        found = solve(self, *arguments)
-        used.append((self.rows.pool.nbytes, self.bytes_used))
+    def spy(engine, *arguments):
+        found = solve(engine, *arguments)
+        used.append((engine.rows.pool.nbytes, engine.bytes_used))
         return found
 
-    monkeypatch.setattr(WholeProblems, "attempt", spy)
+    monkeypatch.setattr(batch, "solve_together", spy)
     X, y = data((80, 60, 40, 5))
     model = SVC(C=5.0, gamma=0.3, tol=1e-5, cache_size=cache_size, n_jobs=n_jobs).fit(X, y)
     assert model.status_ == "solved"

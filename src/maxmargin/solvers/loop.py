@@ -270,7 +270,7 @@ def _bottom(state: State) -> float | None:
     problem = state.problem
     if np.isfinite(problem.lo).all() and np.isfinite(problem.hi).all():
         return None
-    if problem.sums.any() or problem.open_below:
+    if problem.sums.any() or not (problem.ridge > 0).all():  # 0 is not feasible, or w = 0 need not be
         return _BOTTOM
     least = -problem.gap(np.zeros(problem.m), -problem.p)
     return max(_BOTTOM, least - _WRONG * (abs(least) + abs(state.objective())))

@@ -34,7 +34,7 @@ BEGUN = 12
 
 
 class Desk(NamedTuple):
-    """What one thread works with: a pair's problem, and the pairs since its rows were last discarded."""
+    """Buffers of one thread: a pair's problem, and the pairs since its rows were last discarded."""
 
     samples: Index
     touched: Index
@@ -54,7 +54,7 @@ class Desk(NamedTuple):
 
 
 class Together(NamedTuple):
-    """What was reached: solutions, and points of the other pairs that were begun."""
+    """Solutions, and points of the other pairs that were begun."""
 
     solutions: dict[int, Solution]
     points: dict[int, Floats]
@@ -70,6 +70,8 @@ def solve_together(engine: WholeProblems, pairs: ClassPairs, scale: float, threa
     u, g, reports = np.zeros(starts[-1]), np.empty(starts[-1]), np.zeros((len(sizes), BEGUN + 1))
     accuracy, queue, flag = engine.accuracy(engine.stop.tol / scale), np.zeros(1, np.int64), current().flag
     big, tau = engine.limits_of_steps()
+    steps = np.maximum(costs.PAIRS_FEWEST_STEPS, engine.patience * sizes)
+    most_work = float((sizes * (15.0 * steps + sizes * engine.gram.cost)).sum())
 
     def work(own: SharedRows) -> None:
         buffers = aligned((3, most + 2 * width_of(dtype)), dtype)
@@ -77,7 +79,7 @@ def solve_together(engine: WholeProblems, pairs: ClassPairs, scale: float, threa
         desk = Desk.of(most, len(sizes))
         call(
             _solve_pairs, own, pairs, queue, starts, u, g, accuracy, loop, engine.patience, desk, reports,
-            work=np.inf,
+            work=most_work,
         )  # fmt: skip
 
     threads.run(work, [(own,) for own in _shared_or_own(rows, threads.n)])
@@ -102,7 +104,8 @@ def _shared_or_own(rows: SharedRows, n: int) -> list[SharedRows]:
         return [rows] * n
     if n == 1 or rows.where.size > costs.PAIRS_MOST_PLACES:  # too large a table to have twice
         return [rows]
-    part = len(rows.pool) // n
+    width = width_of(rows.pool.dtype)
+    part = len(rows.pool) // (n * width) * width
     return [
         rows._replace(
             pool=rows.pool[k * part : (k + 1) * part],

@@ -129,7 +129,7 @@ class WholeProblems:
         return self.gram.dtype == np.float64 or self.stop.tol >= costs.ROUGH
 
     def accuracy(self, tol: float) -> Accuracy:
-        """What pair steps and the certificate have to know about rounding."""
+        """The tolerance of pair steps and of the certificate, and what rounding may do to the gradient."""
         return Accuracy(tol, self._error, self._rounding, self._exact)
 
     def limits_of_steps(self) -> tuple[Any, Any]:
