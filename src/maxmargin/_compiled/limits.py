@@ -26,7 +26,7 @@ _SLICE = 100_000_000
 _CALL = 3 * _SLICE
 # Seconds after the end in which work may still be finished.
 _GRACE = 0.05
-# Seconds for which the timer is set anew.
+# A reservation that is longer than the last by less than these seconds leaves the timer as it is.
 _WORTH_RESERVING = 0.01
 # Values of the flag of a limit.
 _RUNNING, _INTERRUPTED, _TIME_IS_UP = range(3)

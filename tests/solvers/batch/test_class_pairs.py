@@ -26,7 +26,7 @@ def many():
 
 @pytest.fixture
 def together(monkeypatch):
-    """What came out of each call."""
+    """Record the outcome of each call."""
     outcomes = []
 
     def recorded(*arguments):
