@@ -20,12 +20,15 @@ def fill_evenly(u: Floats, hi: Floats, total: float) -> Floats:
     room = hi - u
     typical = float(np.median(room))
     count = min(len(u), int(np.ceil(missing / typical)) if typical > 0 else len(u))
-    chosen = np.zeros(len(u), np.bool_)
-    chosen[np.linspace(0, len(u) - 1, max(1, count)).astype(np.intp)] = True
-    order = np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)])  # sorting takes far longer
-    ahead = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
+    chosen = np.linspace(0, len(u) - 1, max(1, count)).astype(np.intp)
+    if room[chosen].sum() < missing:  # then the others too
+        rest = np.ones(len(u), np.bool_)
+        rest[chosen] = False
+        chosen = np.concatenate([chosen, np.flatnonzero(rest)])
+    room = room[chosen]
+    ahead = np.concatenate([[0.0], np.cumsum(room)[:-1]])
     u = u.copy()
-    u[order] += np.clip(missing - ahead, 0.0, room[order])
+    u[chosen] += np.clip(missing - ahead, 0.0, room)
     return u
 
 
@@ -56,6 +59,8 @@ def shift_sum(u: Floats, lo: Floats, hi: Floats, total: float) -> Floats:
 def quantile(c: Floats, lo: Floats, hi: Floats, total: float) -> float:
     """`best_multiplier` of a bounded box without ridge: a weighted quantile of c."""
     width = hi - lo
+    if not len(c):
+        return 0.0
     if len(c) >= costs.SELECTED_FROM and width[0] > 0 and (width == width[0]).all():
         k = int(np.ceil((total - lo.sum()) / width[0])) - 1
         k = len(c) - 1 - min(max(k, 0), len(c) - 1)  # from below
@@ -64,7 +69,7 @@ def quantile(c: Floats, lo: Floats, hi: Floats, total: float) -> float:
     # With b just below c[order[k]] the first k + 1 variables are at their upper bound.
     reached = lo.sum() + np.cumsum(width[order])
     k = min(int(np.searchsorted(reached, total)), len(c) - 1)
-    return float(c[order[k]]) if len(c) else 0.0
+    return float(c[order[k]])
 
 
 def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) -> float | None:
@@ -80,8 +85,8 @@ def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: flo
     ceiling = float(np.min(c[flat & np.isneginf(lo)], initial=np.inf))
     if floor > ceiling:
         return None
-    if flat.all() and np.isfinite(lo).all() and np.isfinite(hi).all():
-        return quantile(c, lo, hi, total)
+    if flat.all():
+        return _flat_multiplier(c, lo, hi, total, floor, ceiling)
     if not flat.any():
         return _crossing(c, lo, hi, ridge, total)
 
@@ -110,6 +115,27 @@ def best_multiplier(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: flo
                 high = middle
         b = high if np.isfinite(best(high)).all() else low
         return b if np.isfinite(best(b)).all() else None
+
+
+def _flat_multiplier(c: Floats, lo: Floats, hi: Floats, total: float, floor: float, ceiling: float) -> float:
+    """`best_multiplier` without ridges, for b between `floor` and `ceiling`.
+
+    Between them a variable without an upper bound is at its lower one, and the reverse; the bounded ones have
+    to supply the rest of the sum. Where they cannot, b is at the end at which unbounded ones may move.
+    """
+    bounded = np.isfinite(lo) & np.isfinite(hi)
+    if bounded.all():
+        return quantile(c, lo, hi, total)
+    at = np.where(np.isfinite(lo), lo, np.where(np.isfinite(hi), hi, 0.0))
+    rest = total - float(at[~bounded].sum())
+    c, lo, hi = c[bounded], lo[bounded], hi[bounded]
+    b = quantile(c, lo, hi, rest)
+    if rest > hi.sum() and np.isfinite(floor):
+        b = floor
+    elif rest < lo.sum() and np.isfinite(ceiling):
+        b = ceiling
+    # An ulp inside: the caller's differences from b round too.
+    return min(max(b, float(np.nextafter(floor, ceiling))), float(np.nextafter(ceiling, floor)))
 
 
 def _crossing(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) -> float | None:
@@ -146,5 +172,7 @@ def _crossing(c: Floats, lo: Floats, hi: Floats, ridge: Floats, total: float) ->
 def gain(t: Floats, room: Floats, r: Floats) -> Floats:
     """Maximum of t d - r d^2/2 over 0 <= d <= room."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if not r.any():
+            return np.where(t > 0, t * room, 0.0)
         d = np.where(r > 0, np.minimum(t / r, room), room)
         return np.where(t > 0, np.where(np.isinf(d), np.inf, (t - 0.5 * r * d) * d), 0.0)

@@ -125,14 +125,15 @@ class Matrix(Description):
             g[of] += z + self.shift * fsum(u[support] * factor)
         return g
 
-    def rounding(self, u: Floats, some: Index, gram: Rows, double: bool = False) -> Floats:
-        """Bound the rounding errors of the gradient of the variables `some`.
+    def rounding(self, u: Floats, some: Index | None, gram: Rows, double: bool = False) -> Floats:
+        """Bound the rounding errors of the gradient of the variables `some`; None for all.
 
         The gradient is computed from the rows or, if `double`, by `exact_gradient`.
         """
         support = np.flatnonzero(u)
-        error = _EPS * (np.abs(self.ridge[some] * u[some]) + np.abs(self.p[some]))
-        row = self.row[some]
+        of_some: Any = slice(None) if some is None else some
+        error = _EPS * (np.abs(self.ridge[of_some] * u[of_some]) + np.abs(self.p[of_some]))
+        row = self.row[of_some]
         for at, linked, factor in self._by_class(self.label[support], some):
             of = support[at]
             z = gram.bound(row[linked], self.row[of], u[of], double)

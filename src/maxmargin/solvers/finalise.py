@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from maxmargin._compiled.limits import Stopped, check
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats
 from maxmargin.solvers.precision import Precision
 from maxmargin.solvers.solution import Status
 from maxmargin.solvers.state import State
@@ -48,17 +48,16 @@ def _storable(state: State, status: Status) -> Status:
     Sums must be exact: models store them, and with huge kernel values an ulp of them matters.
     """
     problem = state.problem
-    everything = np.arange(problem.m)
     exact = problem.with_exact_pairs(state.u)
     with suppress(Stopped):
         check()
-        return _moved(state, status, exact, everything)
+        return _moved(state, status, exact)
     if exact is not state.u:  # no time for kernel rows: what rounding the sums changes at most
-        state.noise = state.noise + problem.rounding(state.u, everything, state.gram)
+        state.noise = state.noise + problem.rounding(state.u, None, state.gram)
     return status
 
 
-def _moved(state: State, status: Status, exact: Floats, everything: Index) -> Status:
+def _moved(state: State, status: Status, exact: Floats) -> Status:
     """Move u onto its bounds, or to `exact` if the tolerance would not hold there."""
     problem, limit = state.problem, state.stop.tol
     if status is not Status.SOLVED:
@@ -71,7 +70,7 @@ def _moved(state: State, status: Status, exact: Floats, everything: Index) -> St
         problem.update(g, moved, change[moved], state.gram)
         exchanged = problem.ridge * (point - state.u - change)
         g += exchanged
-        noise = state.noise + problem.rounding(change, everything, state.gram) + 2.0**-51 * np.abs(exchanged)
+        noise = state.noise + problem.rounding(change, None, state.gram) + 2.0**-51 * np.abs(exchanged)
         holds = problem.violation(point, g, noise) <= limit
         if holds or point is exact:
             state.u, state.g, state.noise = point, g, noise
@@ -84,5 +83,5 @@ def _allow_for_rounding(state: State, precision: Precision, quickly: bool) -> No
     try:
         precision.measure(quickly)
     except Stopped:  # no time to measure it: what it is at most
-        bound = state.problem.rounding(state.u, np.arange(state.problem.m), state.gram)
+        bound = state.problem.rounding(state.u, None, state.gram)
         state.noise = np.maximum(bound, state.noise)

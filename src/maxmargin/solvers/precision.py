@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._compiled.limits import affordable, current, slices
+from maxmargin._compiled.limits import affordable, check, current, slices
 from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers import costs
@@ -61,11 +61,11 @@ def measured(
     exact some steps ago, so that their errors are smaller than those of the others.
     """
     support = int(np.count_nonzero(u))
-    everything = np.arange(problem.m)
+
     if gram.sum_cost(problem.m, support) <= max(costs.RECOMPUTE_ALWAYS, limit):
-        return Measurement(*exact_entries(problem, u, everything, gram, allowed))
+        return Measurement(*exact_entries(problem, u, np.arange(problem.m), gram, allowed))
     # The errors of entries that are not in the sample are in proportion to what the bounds allow for.
-    noise = np.maximum(problem.rounding(u, everything, gram), 1e-300)
+    noise = np.maximum(problem.rounding(u, None, gram), 1e-300)
     near = np.zeros(problem.m, np.bool_)
     near[near_boundary(problem, u, g, 2.0 * allowed)] = True
     kinds = [near, ~near] if refreshed is None else [refreshed, ~refreshed]
@@ -205,6 +205,7 @@ class Precision:
     def measure(self, quickly: bool) -> None:
         """Allow for the present error of the gradient, for a run that ends without its tolerance."""
         state = self.state
+        check()
         allowed = 0.25 * state.stop.tol / max(state.problem.tolerance_scale(state.u, state.g), 1e-300)
         limit = 0.0 if quickly else self._limit()
         self._take(measured(state.problem, state.u, state.g, state.gram, allowed, limit))
