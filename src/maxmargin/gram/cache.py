@@ -57,10 +57,14 @@ class CachedRows:
         bounds = [0, n] if segments is None or not self.holds_all else segments
         self.segments: Index = np.asarray(bounds, dtype=np.intp)
         self._table: Array | None = matrix
-        self.slot: Index = np.arange(n) if self.holds_all else np.full(n, -1)
+        # In a large table rows are packed in the order of their first use: rows here and there would each
+        # touch a huge page, which the operating system clears as a whole.
+        small = n * self._stride * self.dtype.itemsize <= costs.UNPACKED_BYTES
+        self.fixed = self.holds_all and (given or small or len(self.segments) > 2)
+        self.slot: Index = np.arange(n) if self.fixed else np.full(n, -1)
         # Which segments of which row are cached; without room for all rows there is one segment.
         self.valid = np.full((n, len(self.segments) - 1), given)
-        self._owner = np.full(self.capacity, -1) if not self.holds_all else self.columns
+        self._owner = self.columns if self.fixed else np.full(self.capacity, -1)
         self._stamp = np.zeros(self.capacity, dtype=np.int64)
         self._clock = self._used = 0
 
@@ -90,26 +94,27 @@ class CachedRows:
 
     def _place(self, rows: Index) -> Index:
         """Assign slots to as many of the missing `rows` as possible; return those."""
-        self._clock += 1
-        held = self.slot[rows]
-        self._stamp[held[held >= 0]] = self._clock
-        missing = np.unique(rows[held < 0])
-        used = self._used
-        free = np.arange(used, min(self.capacity, used + len(missing)))
-        self._used += len(free)
-        if len(free) < len(missing):
-            # Evict the least recently used, but never a row of the present request: a request larger than
-            # the cache keeps the rows that are cached instead of evicting its own.
-            old = np.flatnonzero(self._stamp[:used] < self._clock)
-            old = old[np.argsort(self._stamp[old], kind="stable")[: len(missing) - len(free)]]
-            self.valid[self._owner[old]] = False
-            self.slot[self._owner[old]] = -1
-            free = np.concatenate([old, free])
-        placed = missing[: len(free)]
-        self.slot[placed] = free
-        self._owner[free] = placed
-        self._stamp[free] = self._clock
-        return placed
+        with self._lock:  # problems that are solved side by side may share the table
+            self._clock += 1
+            held = self.slot[rows]
+            self._stamp[held[held >= 0]] = self._clock
+            missing = np.unique(rows[held < 0])
+            used = self._used
+            free = np.arange(used, min(self.capacity, used + len(missing)))
+            self._used += len(free)
+            if len(free) < len(missing):
+                # Evict the least recently used, but never a row of the present request: a request larger than
+                # the cache keeps the rows that are cached instead of evicting its own.
+                old = np.flatnonzero(self._stamp[:used] < self._clock)
+                old = old[np.argsort(self._stamp[old], kind="stable")[: len(missing) - len(free)]]
+                self.valid[self._owner[old]] = False
+                self.slot[self._owner[old]] = -1
+                free = np.concatenate([old, free])
+            placed = missing[: len(free)]
+            self.slot[placed] = free
+            self._owner[free] = placed
+            self._stamp[free] = self._clock
+            return placed
 
     def _compute(self, rows: Index, first: int, end: int, tally: Tally) -> None:
         """Compute the segments ``first:end`` of the given rows into their slots."""
@@ -161,7 +166,7 @@ class CachedRows:
     ) -> None:
         """Make sure that `rows` are in `table`, until the next call that may evict."""
         rows = np.asarray(rows, dtype=np.intp)
-        if not self.holds_all:
+        if not self.fixed:
             self._place(rows)
             if (self.slot[rows] < 0).any():
                 need = len(np.unique(rows)) * self.n * self.dtype.itemsize
@@ -201,7 +206,7 @@ class CachedRows:
         if len(self.segments) > 2 or not len(known) or self.held(np.array([row]))[0]:
             self.ensure([row], tally=tally)
             return
-        if not self.holds_all:
+        if not self.fixed:
             self._place(np.array([row]))
             known = np.flatnonzero(self.valid.all(axis=1) & (self.slot >= 0))
         if self.slot[row] < 0:

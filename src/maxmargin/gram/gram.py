@@ -146,7 +146,7 @@ class Gram(DataRows):
     def in_place(self) -> bool:
         """Whether compiled code can use `table` as the matrix; a given one may have another layout."""
         usable = self._table is None or self._table.flags.carray
-        return bool(self.holds_all and self.releases_gil and usable)
+        return bool(self.fixed and self.releases_gil and usable)
 
     def part(self, index: Index) -> Gram | None:
         """Return rows and columns `index` with a cache of their own, in the unused part of this budget.

@@ -99,7 +99,7 @@ class SummedRows(CachedRows):
             if once.any():
                 self._stream(out, idx[once], coef[once], runs, tally)
                 idx, coef = idx[~once], coef[~once]
-        if not self.holds_all:
+        if not self.fixed:
             self._place(idx)
         if self.laid_out.panels is not None and len(self.segments) == 2 and columns is None:
             idx, coef = self._compute_and_add(out, idx, coef, tally)
@@ -158,7 +158,7 @@ class SummedRows(CachedRows):
         out = np.empty((len(index), len(index)), self.dtype)
         for r0, r1, a in runs:
             for c0, c1, b in runs:
-                out[a : a + r1 - r0, b : b + c1 - c0] = self.table[r0:r1, c0:c1]
+                out[a : a + r1 - r0, b : b + c1 - c0] = self.table[self.slot[r0:r1], c0:c1]
         return out
 
     def _stream(self, out: Array, idx: Index, coef: Array, runs: Runs, tally: Tally) -> None:
