@@ -356,3 +356,65 @@ def test_segments_come_back_with_the_budget():
     gram.lend()
     gram.reopen()
     assert gram.segments.tolist() == [0, 100, 300]
+
+
+# -- packed tables -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def packed(monkeypatch):
+    """Tables of any size are packed."""
+    monkeypatch.setattr(_costs, "UNPACKED_BYTES", 0)
+
+
+@BOTH
+@STORAGE
+def test_a_large_table_has_its_rows_in_the_order_of_their_first_use(storage, dtype, packed):
+    gram = make(N, storage, dtype)
+    assert gram.holds_all and not gram.in_place
+    gram.ensure([70, 3])
+    gram.ensure([3, 140, 5])
+    assert gram.slot[[3, 70]].tolist() == [0, 1]  # a request is sorted
+    assert gram.slot[[5, 140]].tolist() == [2, 3]
+    assert np.count_nonzero(gram.slot >= 0) == 4
+    np.testing.assert_allclose(gram.table[gram.slot[[70, 5]], :N], MATRIX[storage][[70, 5]], atol=TOL[dtype])
+
+
+@BOTH
+@STORAGE
+def test_sums_blocks_and_squares_of_a_packed_table_equal_the_matrix(storage, dtype, packed):
+    gram, K = make(N, storage, dtype), MATRIX[storage]
+    for seed in range(4):
+        idx, coef, keep = request(seed)
+        for columns in (None, np.arange(20, 90)):
+            expected = (K if columns is None else K[columns])[:, idx] @ coef
+            np.testing.assert_allclose(added(gram, idx, coef, columns, keep), expected, atol=40 * TOL[dtype])
+    np.testing.assert_allclose(gram.rows([9, 2, 9]), K[[9, 2, 9]], atol=TOL[dtype])
+    some = np.arange(30, 60)
+    np.testing.assert_allclose(gram.square(some, gram), K[np.ix_(some, some)], atol=TOL[dtype])
+    gram.complete(77)
+    np.testing.assert_allclose(gram.table[gram.slot[77], :N], K[77], atol=TOL[dtype])
+
+
+def test_only_rows_in_use_take_memory_of_a_packed_table(packed):
+    gram = make(N)
+    gram.add(np.zeros(N), np.array([140, 7]), np.ones(2), keep=np.array([True, False]))
+    assert gram.slot[140] == 0 and gram.slot[7] == -1
+    assert gram._used == 1
+
+
+def test_segments_and_given_matrices_keep_each_row_in_its_place(packed):
+    assert make(N, segments=[0, 50, N]).fixed
+    assert Gram(MATRIX["narrow"], "precomputed").fixed
+
+
+def test_threads_that_share_a_packed_table_give_each_row_one_slot(packed):
+    from concurrent.futures import ThreadPoolExecutor
+
+    gram = make(N)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda seed: gram.ensure(request(seed)[0]), range(40)))
+    taken = gram.slot[gram.slot >= 0]
+    assert len(np.unique(taken)) == len(taken) == gram._used
+    used = np.flatnonzero(gram.slot >= 0)
+    np.testing.assert_allclose(gram.table[gram.slot[used], :N], MATRIX["narrow"][used], atol=1e-10)

@@ -43,7 +43,14 @@ def reference(Q, u, lo, hi, g, group, kink, tol, most):
 def block_rows(Q):
     none, numbers = np.zeros(0, np.int32), np.zeros(0)
     data = (none, none, numbers, False, np.zeros(0, np.intp), numbers, numbers, numbers, 0)
-    data += (np.zeros((0, 0)), Lines(none, none, numbers, False), none, np.zeros(0, np.uint16), numbers)
+    data += (
+        np.zeros((0, 0)),
+        np.zeros(0, np.intp),
+        Lines(none, none, numbers, False),
+        none,
+        np.zeros(0, np.uint16),
+        numbers,
+    )
     return BlockRows(Q.reshape(-1), Q.shape[1], np.diag(Q).copy(), np.ones(len(Q), np.bool_), *data)
 
 

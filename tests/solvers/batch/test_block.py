@@ -11,8 +11,8 @@ from maxmargin import _costs, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.gram.view import View
 from maxmargin.solvers.batch.block import (
+    CachedBlock,
     FullBlock,
-    GivenBlock,
     IndexBlock,
     PanelBlock,
     block_for,
@@ -112,7 +112,7 @@ def test_a_block_of_given_values_equals_the_matrix_after_any_sequence_of_members
     problem = problem_of(samples, ridge)
     Q = K.astype(np.float64)[np.ix_(samples, samples)] + np.diag(problem.ridge)
     for size in (1, 17, 60):
-        block = GivenBlock(problem, gram, size)
+        block = CachedBlock(problem, gram, size)
         for ids in entered([block], problem.m, size, 4, seed=size):
             there = np.flatnonzero(ids >= 0)
             expected = Q[np.ix_(ids[there], ids[there])]
@@ -127,15 +127,39 @@ def test_the_block_of_wide_sparse_samples_equals_the_matrix(kind, frequent, dtyp
     monkeypatch.setattr(_costs, "FREQUENT", frequent)
     gram, samples = gram_of("csr", dtype, kind)
     problem = problem_of(samples)
-    assert not gram.panelled and type(block_for(problem, gram, 10)) is IndexBlock
     Q = matrix(problem, samples, "csr")
     for size in (1, 17, 150):
-        block = IndexBlock(problem, gram, size)
-        for ids in entered([block], problem.m, size, 6, seed=size):
+        indexed = IndexBlock(problem, gram, size)
+        blocks = [indexed, CachedBlock(problem, gram, size)] if gram.capacity >= gram.n else [indexed]
+        for ids in entered(blocks, problem.m, size, 6, seed=size):
             there = np.flatnonzero(ids >= 0)
-            values = read(block, size)[np.ix_(there, there)]
-            np.testing.assert_allclose(values, Q[np.ix_(ids[there], ids[there])], atol=RTOL[dtype])
-            np.testing.assert_array_equal(np.diag(block.Q)[there], block.diag[there])
+            for block in blocks:
+                values = read(block, size)[np.ix_(there, there)]
+                np.testing.assert_allclose(values, Q[np.ix_(ids[there], ids[there])], atol=RTOL[dtype])
+                np.testing.assert_array_equal(np.diag(block.Q)[there], block.diag[there])
+
+
+def test_blocks_of_wide_sparse_samples_come_from_cached_rows_where_all_fit(monkeypatch):
+    monkeypatch.setattr(_costs, "PANEL_COLUMNS", 0)
+    for kind, expected in (("gram", CachedBlock), ("view", CachedBlock), ("own cache", IndexBlock)):
+        gram, samples = gram_of("csr", "float32", kind)
+        assert not gram.panelled
+        assert (gram.capacity >= gram.n) == (expected is CachedBlock)
+        assert type(block_for(problem_of(samples), gram, 10)) is expected
+
+
+def test_a_block_finds_rows_that_are_packed_in_the_order_of_their_use(monkeypatch):
+    monkeypatch.setattr(_costs, "PANEL_COLUMNS", 0)
+    monkeypatch.setattr(_costs, "UNPACKED_BYTES", 0)
+    gram, samples = gram_of("csr", "float64", "gram")
+    problem = problem_of(samples)
+    Q = matrix(problem, samples, "csr")
+    block = CachedBlock(problem, gram, 30)
+    for ids in entered([block], problem.m, 30, 6, seed=0):
+        there = np.flatnonzero(ids >= 0)
+        values = read(block, 30)[np.ix_(there, there)]
+        np.testing.assert_allclose(values, Q[np.ix_(ids[there], ids[there])], atol=1e-12)
+    assert (gram.slot[gram.slot >= 0] != np.flatnonzero(gram.slot >= 0)).any()
 
 
 @STORAGE
@@ -236,5 +260,5 @@ def test_the_panels_are_used_only_where_the_matrix_is_the_plain_kernel():
     assert type(block_for(dual.minimum_norm(Y), gram, 10)) is FullBlock
     assert type(block_for(problem_of(samples), Gram(DENSE, "linear"), 10)) is FullBlock
     given = Gram(np.eye(N), "precomputed")
-    assert type(block_for(problem_of(samples), given, 10)) is GivenBlock
+    assert type(block_for(problem_of(samples), given, 10)) is CachedBlock
     assert type(block_for(dual.minimum_norm(Y), given, 10)) is FullBlock

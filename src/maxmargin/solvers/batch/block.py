@@ -1,10 +1,11 @@
 """The block of Q that belongs to a working set, whose rows the pair loop reads.
 
 Four ways to have it. `PanelBlock` lays the members out in panels and computes a row when the pair loop asks
-for it: most rows are never asked for, and one takes about as long as a pair step. `IndexBlock` does the same
-for wide sparse members, of which only the frequent columns are in panels, and `GivenBlock` with the values of
-a matrix that was given. `FullBlock` works for any kernel and any coupling: the rows of new members are
-computed at once and mirrored.
+for it: most rows are never asked for, and one takes about as long as a pair step. `CachedBlock` gathers it
+from whole kernel rows, for a matrix that was given and for wide sparse samples, whose values take longer to
+compute; if these rows do not all fit the cache, `IndexBlock` computes it, with the frequent columns of the
+members in panels. `FullBlock` works for any kernel and any coupling: the rows of new members are computed at
+once and mirrored.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class BlockRows(NamedTuple):
     values: NDArray[Any]
     norms: NDArray[Any]
     d: int
-    #: The matrix that was given, or nothing.
+    #: Whole kernel rows and where those of the members are, or nothing.
     table: NDArray[Any]
+    slots: Index
     #: Entries of the samples in columns that have lists, and the lists of the members; or nothing.
     rare: Lines
     starts: NDArray[Any]
@@ -56,8 +58,8 @@ def block_for(problem: Dual, gram: Rows, size: int) -> Block:
     plain = problem.coupling.shape == (1, 1) and problem.coupling[0, 0] == 1.0 and not problem.shift
     if plain and gram.panelled:
         return PanelBlock(problem, gram, size)
-    if plain and gram.given:
-        return GivenBlock(problem, gram, size)
+    if plain and (gram.given or (gram.by_frequency is not None and gram.capacity >= gram.n)):
+        return CachedBlock(problem, gram, size)
     return (IndexBlock if plain and gram.by_frequency is not None else FullBlock)(problem, gram, size)
 
 
@@ -118,24 +120,29 @@ class PanelBlock(Block):
         panels = self._panels
         return BlockRows(
             self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *self._lines, self._samples,
-            self._norm, panels.values, panels.norm, panels.d, _no_table(self.Q.dtype), *self._lists,
+            self._norm, panels.values, panels.norm, panels.d, *_no_table(self.Q.dtype), *self._lists,
         )  # fmt: skip
 
 
-class GivenBlock(Block):
-    """Rows gathered on demand from a matrix that was given."""
+class CachedBlock(Block):
+    """Rows gathered on demand from whole kernel rows, which are computed when a member enters.
+
+    Nearly all members move, and their rows are then needed for the update of the gradient.
+    """
 
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         super().__init__(problem, gram, size, size, zero=False)
         self._samples = np.zeros(size, np.intp)  # an empty place may have any value
+        self._slots = np.zeros(size, np.intp)
         self._valid = np.zeros(size, np.bool_)
 
     def enter(self, places: Index, ids: Index) -> None:
-        """Note where the values of the new members are; no row is complete any more."""
+        """Compute what is missing of the rows of new members; no row of the block is complete any more."""
         super().enter(places, ids)
         rows = self.problem.row[ids[places]]
         self.gram.ensure(rows)
         self._samples[places] = self.gram.columns[rows]
+        self._slots[places] = self.gram.slot[rows]
         self._valid[:] = False
 
     @property
@@ -144,7 +151,8 @@ class GivenBlock(Block):
         none, numbers = np.zeros(0, np.int32), np.zeros(0, self.Q.dtype)
         return BlockRows(
             self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, none, none, numbers, False,
-            self._samples, numbers, numbers, numbers, 0, self.gram.table, *_no_lists(self.Q.dtype),
+            self._samples, numbers, numbers, numbers, 0, self.gram.table, self._slots,
+            *_no_lists(self.Q.dtype),
         )  # fmt: skip
 
 
@@ -170,7 +178,7 @@ class FullBlock(Block):
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         super().__init__(problem, gram, size, size)
         none, numbers = np.zeros(0, np.int32), np.zeros(0, gram.dtype)
-        samples, nothing = np.zeros(0, np.intp), (_no_table(gram.dtype), *_no_lists(gram.dtype))
+        samples, nothing = np.zeros(0, np.intp), (*_no_table(gram.dtype), *_no_lists(gram.dtype))
         self._data = none, none, numbers, False, samples, numbers, numbers, numbers, 0, *nothing
         self._valid = np.ones(size, np.bool_)
 
@@ -193,8 +201,8 @@ class FullBlock(Block):
         return BlockRows(self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *self._data)
 
 
-def _no_table(dtype: Any) -> NDArray[Any]:
-    return np.zeros((0, 0), dtype)
+def _no_table(dtype: Any) -> tuple[NDArray[Any], Index]:
+    return np.zeros((0, 0), dtype), np.zeros(0, np.intp)
 
 
 def _no_lists(dtype: Any) -> tuple[Any, ...]:
@@ -208,7 +216,8 @@ def compute_row(rows, i):
     rows.valid[i] = True
     sample = rows.samples[i]
     if len(rows.table):
-        values, line = rows.table[sample], rows.flat[i * rows.stride : i * rows.stride + len(rows.samples)]
+        values = rows.table[rows.slots[i]]
+        line = rows.flat[i * rows.stride : i * rows.stride + len(rows.samples)]
         for c in range(len(line)):
             line[c] = values[rows.samples[c]]
         line[i] = rows.diag[i]
