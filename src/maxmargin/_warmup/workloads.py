@@ -101,6 +101,8 @@ def _classification() -> Workloads:
             yield f"NuSVC, {n} rows, {form}", partial(_use, NuSVC(nu=0.3), data, y)
         text = sp.random_array((n, 1100), density=0.02, format="csr", random_state=0)
         yield f"SVC, {n} rows, wide and sparse", partial(_use, SVC(C=10.0), text, y)
+        small_cache = SVC(C=10.0, cache_size=1.0)
+        yield f"SVC, {n} rows, wide and sparse, small cache", partial(_use, small_cache, text, y)
         yield f"SVC, {n} rows, squared hinge", partial(_use, SVC(loss="squared_hinge"), X, y)
         yield f"SVC, {n} rows, tight", partial(_use, SVC(C=100.0, tol=1e-7), X, y)
     for n in (240, 1800):
@@ -162,11 +164,12 @@ def _kernels() -> Workloads:
 
 
 def _copy_rows() -> None:
-    """Copies of sparse rows, from each precision to each."""
+    """Copies of sparse rows, and sparse copies of dense ones, from each precision to each."""
     for given in (np.float32, np.float64):
-        X = sp.csr_array(np.eye(3, dtype=given))
+        X = np.eye(3, dtype=given)
         for wanted in (np.float32, np.float64):
-            laid_out(X, np.dtype(wanted), np.arange(3), None, True)
+            for data in (X, sp.csr_array(X)):
+                laid_out(data, np.dtype(wanted), np.arange(3), None, True)
 
 
 def _inner(A: Any, B: Any) -> Any:
@@ -232,6 +235,7 @@ def _searches() -> Workloads:
             yield f"search, {n} rows, {form}", partial(_use, SVMSearchCV(SVC(), grid, cv=3), data, y)
         several: dict[str, tuple[Any, Any, Any]] = {
             "three classes": (SVC(), grid, _labelled(n, 8, 3)),
+            "three classes, tight": (SVC(tol=1e-7), grid, _labelled(n, 8, 3)),
             "SVR": (SVR(), grid, _numbers(n, 8)),
             "squared hinge": (SVC(loss="squared_hinge"), grid, (X, y)),
             "linear": (SVC(kernel="linear"), {"C": [1.0, 10.0]}, (X, y)),

@@ -37,6 +37,11 @@ class KernelPredictor(ParametersCheckedOnce):
     def _publish_intercept(self, intercept: Floats) -> None:
         self.intercept_ = intercept
 
+    def _check_fitted(self) -> None:
+        """`check_is_fitted`, which takes as long as the values of a sample, unless there is a model."""
+        if "_model" not in vars(self):
+            check_is_fitted(self)
+
     def get_model(self) -> KernelModel:
         """Return the kernel, support vectors and coefficients that predictions are made from.
 
@@ -45,11 +50,13 @@ class KernelPredictor(ParametersCheckedOnce):
         maxmargin.estimators.model.KernelModel
             The model. Fitted attributes and kernel parameters that were replaced since `fit` are in it.
         """
-        check_is_fitted(self)
-        model = self._model
+        self._check_fitted()
+        model, kernel = self._model, self._model.kernel
+        if (self.kernel, self.degree, self.coef0) != (kernel.name, kernel.degree, kernel.coef0):
+            kernel = replace(kernel, name=self.kernel, degree=self.degree, coef0=self.coef0)
         # A new `dual_coef_` is not among them: as in scikit-learn it counts for `coef_` only.
         self._model = model.updated(
-            kernel=replace(model.kernel, name=self.kernel, degree=self.degree, coef0=self.coef0),
+            kernel=kernel,
             support=self.support_,
             vectors=self.support_vectors_ if model.of_features else model.vectors,
             intercept=getattr(self, "intercept_", model.intercept),
@@ -82,7 +89,7 @@ class KernelPredictor(ParametersCheckedOnce):
     @property
     def n_support_(self) -> NDArray[np.int32]:
         """Number of support vectors, of each class where there are classes."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self._model.n_support
 
     @property

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
@@ -203,7 +202,7 @@ class AllDistancesSVC(JointSVC):
         return model.combine(model.coef[0] * ((own == np.arange(k)[:, None]) - 1.0 / k))
 
     def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self)
+        self._check_fitted()
         if self.kernel == "linear":
             return self._linear_values(X, self.intercept_)
         parts = self._parts(X)

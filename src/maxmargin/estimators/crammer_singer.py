@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
@@ -133,7 +132,7 @@ class CrammerSingerSVC(JointSVC):
         """There is no bias, so there is no attribute for it."""
 
     def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self)
+        self._check_fitted()
         if self.kernel == "linear":
             return self._linear_values(X, np.zeros(len(self.classes_)))
         return np.asarray(self._expand(X)[0])

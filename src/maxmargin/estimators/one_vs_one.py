@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Hidden, StrOptions, fit_context, with_callbacks
@@ -223,7 +222,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
 
     def _pair_values(self, X: Any) -> Floats:
         """One column per pair of classes, positive for the first; two classes: for the second."""
-        check_is_fitted(self)
+        self._check_fitted()
         if self.kernel == "linear":
             return self._linear_values(X, self.intercept_)
         if len(self.classes_) == 2:
@@ -261,7 +260,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         ndarray of shape (n_samples,)
             Labels.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         k = len(self.classes_)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")

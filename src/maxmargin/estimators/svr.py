@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import dual, solvers
 from maxmargin._compiled.limits import Limit
@@ -107,7 +106,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         ndarray of shape (n_samples,)
             Targets.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         if self.kernel == "linear":
             return self._linear_values(X, self.intercept_).ravel()
         return self._expand(X)[0].ravel() + self.intercept_[0]

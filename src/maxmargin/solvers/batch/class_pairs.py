@@ -9,10 +9,9 @@ go on one by one, from where they are.
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin._compiled.intrinsics import raised, take
 from maxmargin._compiled.jit import compiled
@@ -20,14 +19,14 @@ from maxmargin._compiled.limits import call, current
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.threads import Threads
 from maxmargin._types import Floats, Index
-from maxmargin.dual._certify import GAP, NEAR_BOUND, NOISE, OBJECTIVE, OFFSET, RIGHT, VIOLATION, WORST
+from maxmargin.dual._certify import GAP, NEAR_BOUND, RIGHT
 from maxmargin.kernels.panels import width_of
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.shared_rows import SharedRows
-from maxmargin.solvers.batch.whole import WholeProblems
-from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, Loop, Whole, solve_whole
+from maxmargin.solvers.batch.whole import WholeProblems, solved
+from maxmargin.solvers.batch.whole_steps import EVALS, Loop, Whole, solve_whole
 from maxmargin.solvers.many import ClassPairs
-from maxmargin.solvers.solution import Record, Solution, Status
+from maxmargin.solvers.solution import Solution
 
 #: One more entry of the report of `solve_whole`.
 BEGUN = 12
@@ -89,10 +88,10 @@ def solve_together(engine: WholeProblems, pairs: ClassPairs, scale: float, threa
     if len(begun):
         reports[begun[0], EVALS] += engine.uncounted()
     good = (reports[:, RIGHT] > 0) & (reports[:, NEAR_BOUND] == 0) & np.isfinite(reports[:, GAP])
-    for k, solved in zip(begun.tolist(), good[begun].tolist(), strict=True):
+    for k, right in zip(begun.tolist(), good[begun].tolist(), strict=True):
         part = slice(starts[k], starts[k + 1])
-        if solved:
-            found.solutions[k] = _solution(u[part], g[part], reports[k], seconds, scale)
+        if right:
+            found.solutions[k] = solved(u[part], g[part], reports[k], seconds, scale)
         elif np.isfinite(u[part]).all():
             found.points[k] = u[part]
     return found
@@ -114,29 +113,6 @@ def _shared_or_own(rows: SharedRows, n: int) -> list[SharedRows]:
         )
         for k in range(n)
     ]
-
-
-def _solution(u: Floats, g: Floats, report: NDArray[Any], seconds: float, scale: float) -> Solution:
-    steps, evals = int(report[STEPS]), int(report[EVALS])
-    violation, objective = float(report[VIOLATION]) * scale, float(report[OBJECTIVE])
-    calls = 3 * steps * len(u)
-    support = int(np.count_nonzero(u))
-    return Solution(
-        u=u,
-        offset=report[OFFSET : OFFSET + 1],
-        status=Status.SOLVED,
-        gap=float(report[GAP]),
-        violation=float(report[WORST]) * scale,
-        objective=objective,
-        n_iter=steps,
-        n_kernel_calls=calls,
-        n_kernel_evals=evals,
-        seconds=seconds,
-        trace=(Record(steps, seconds, violation, objective, support, evals, calls),),
-        gradient=g,
-        noise=float(report[NOISE]),
-        engine="whole",
-    )
 
 
 @compiled()

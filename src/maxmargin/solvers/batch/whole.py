@@ -186,45 +186,15 @@ class WholeProblems:
             return Attempt(u if np.isfinite(u).all() else problem.start())
         if (report[NEAR_BOUND] or problem.paired) and not current().over:
             u = self._snap(problem, samples, u, g, report)
-        record = self._record(problem, u, report, began)
-        return Attempt(u, self._solved(problem, u, g, report, record))
-
-    @staticmethod
-    def _record(problem: Dual, u: Floats, report: Floats, began: float) -> Record:
-        steps = int(report[STEPS])
-        return Record(
-            n_iter=steps, seconds=time.perf_counter() - began,
-            violation=float(report[VIOLATION]) * problem.scale, objective=float(report[OBJECTIVE]),
-            n_support=int(np.count_nonzero(u)), n_kernel_evals=int(report[EVALS]),
-            n_kernel_calls=3 * steps * problem.m,
-        )  # fmt: skip
-
-    @staticmethod
-    def _solved(problem: Dual, u: Floats, g: Floats, report: Floats, last: Record) -> Solution:
-        """The solution with the certificate that the compiled call has computed."""
-        gap, noise = float(report[GAP]), float(report[NOISE])
-        return Solution(
-            u=u,
-            offset=report[OFFSET : OFFSET + 1].copy(),
-            status=Status.SOLVED,
-            gap=gap if np.isfinite(gap) else problem.gap(u, g, noise),
-            violation=float(report[WORST]) * problem.scale,
-            objective=last.objective,
-            noise=noise,
-            n_iter=last.n_iter,
-            n_kernel_calls=last.n_kernel_calls,
-            n_kernel_evals=last.n_kernel_evals,
-            seconds=last.seconds,
-            trace=(last,),
-            gradient=g,
-            engine="whole",
-        )
+        if not np.isfinite(report[GAP]):
+            report[GAP] = problem.gap(u, g, float(report[NOISE]))
+        return Attempt(u, solved(u, g, report, time.perf_counter() - began, problem.scale))
 
     def _stopped(self, problem: Dual, u: Floats, g: Floats, report: Floats, began: float) -> Solution:
         """The point that was reached when the time was up."""
         report[VIOLATION] = problem.violation(u, g) / problem.scale
         report[OBJECTIVE] = problem.objective(u, g)
-        last = self._record(problem, u, report, began)
+        last = _record(u, report, time.perf_counter() - began, problem.scale)
         return Solution.of(
             problem,
             u,
@@ -294,6 +264,37 @@ class WholeProblems:
         if kept is None or kept.shape[1] < size:
             kept = self._own.buffers = aligned((3, 2 * size), self.gram.dtype)
         return kept
+
+
+def _record(u: Floats, report: Floats, seconds: float, scale: float) -> Record:
+    """The end of a run, from the report of the compiled call."""
+    steps = int(report[STEPS])
+    return Record(
+        n_iter=steps, seconds=seconds, violation=float(report[VIOLATION]) * scale,
+        objective=float(report[OBJECTIVE]), n_support=int(np.count_nonzero(u)),
+        n_kernel_evals=int(report[EVALS]), n_kernel_calls=3 * steps * len(u),
+    )  # fmt: skip
+
+
+def solved(u: Floats, g: Floats, report: Floats, seconds: float, scale: float) -> Solution:
+    """The solution with the certificate that the compiled call has computed."""
+    last = _record(u, report, seconds, scale)
+    return Solution(
+        u=u,
+        offset=report[OFFSET : OFFSET + 1].copy(),
+        status=Status.SOLVED,
+        gap=float(report[GAP]),
+        violation=float(report[WORST]) * scale,
+        objective=last.objective,
+        noise=float(report[NOISE]),
+        n_iter=last.n_iter,
+        n_kernel_calls=last.n_kernel_calls,
+        n_kernel_evals=last.n_kernel_evals,
+        seconds=seconds,
+        trace=(last,),
+        gradient=g,
+        engine="whole",
+    )
 
 
 def _noise(problem: Dual, u: Floats, error: float) -> float:
