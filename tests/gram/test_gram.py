@@ -788,3 +788,21 @@ def test_a_row_that_others_know_is_completed_by_symmetry():
             np.testing.assert_allclose(gram.table[gram.slot[k], :40], whole[k], rtol=1e-14)
         assert gram.n_evals == 40 + 39 + 38 + 37
         assert gram.n_calls == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_view_computes_and_holds_the_segments_of_its_columns_only(dtype):
+    X = np.random.default_rng(5).normal(size=(90, 3))
+    gram = Gram(X, gamma=0.5, segments=[0, 30, 60, 90], dtype=dtype, cache_bytes=1 << 20)
+    some = np.concatenate([np.arange(0, 30), np.arange(60, 90)])
+    view = gram.view(some)
+    view.ensure([2, 40])
+    rows = some[[2, 40]]
+    assert view.held(np.array([2, 40, 3])).tolist() == [True, True, False]
+    assert gram.valid[rows].tolist() == [[True, False, True]] * 2
+    assert not gram.held(rows).any()
+    assert gram.n_evals == 0 and view.n_evals == 2 * 60
+    K = rbf_kernel(X, gamma=0.5)
+    np.testing.assert_allclose(
+        view.table[view.slot[[2, 40]]][:, view.columns], K[np.ix_(rows, some)], atol=1e-6
+    )

@@ -219,9 +219,10 @@ class CachedRows:
         self.valid[row] = True
         (tally or self).count(calls=-len(missing))  # computed, not yet used
 
-    def held(self, rows: Index) -> Mask:
-        """Return which of `rows` are complete in `table`."""
-        return np.asarray(self.valid[rows].all(axis=1) & (self.slot[rows] >= 0))
+    def held(self, rows: Index, segments: Sequence[int] | None = None) -> Mask:
+        """Return which of `rows` are in `table`: complete, or at least these segments."""
+        valid = self.valid[rows] if segments is None else self.valid[rows][:, list(segments)]
+        return np.asarray(valid.all(axis=1) & (self.slot[rows] >= 0))
 
     def rows(self, idx: ArrayLike, tally: Tally | None = None) -> Array:
         """Return the rows `idx`: a read-only array of shape (len(idx), n)."""

@@ -139,6 +139,11 @@ class SummedRows(CachedRows):
         tally.count(evals=len(rows) * self.n)
         return idx[~new], coef[~new]
 
+    def segments_of(self, columns: Index) -> list[int]:
+        """Segments that contain the columns."""
+        runs = _runs(columns)
+        return self._touched([(0, self.n, 0)] if runs is None else runs)
+
     def _touched(self, runs: Runs) -> list[int]:
         """Segments that the runs of columns overlap."""
         last = np.searchsorted(self.segments, [c1 for _, c1, _ in runs], side="left")

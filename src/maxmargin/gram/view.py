@@ -28,6 +28,7 @@ class View:
         self.threads, self.capacity, self.cache_bytes = base.threads, base.capacity, base.cache_bytes
         self.cost = base.cost
         self.n_evals = self.n_calls = 0
+        self._found: tuple[Index, list[int]] | None = None
 
     @property
     def table(self) -> Array:
@@ -40,16 +41,23 @@ class View:
         return self.base.slot[self.columns]
 
     def ensure(self, rows: ArrayLike) -> None:
-        """See `Gram.ensure`."""
-        self.base.ensure(self._own(rows), tally=self)
+        """See `Gram.ensure`; the columns of the view."""
+        self.base.ensure(self._own(rows), self._segments, tally=self)
 
     def complete(self, row: int) -> None:
         """See `Gram.complete`."""
         self.base.complete(int(self.columns[row]), tally=self)
 
     def held(self, rows: Index) -> Mask:
-        """See `Gram.held`."""
-        return self.base.held(self.columns[rows])
+        """See `Gram.held`; complete in the columns of the view."""
+        return self.base.held(self.columns[rows], self._segments)
+
+    @property
+    def _segments(self) -> list[int]:
+        """The base's segments that contain the columns; a base that opens its cache again has others."""
+        if self._found is None or self._found[0] is not self.base.segments:
+            self._found = self.base.segments, self.base.segments_of(self.columns)
+        return self._found[1]
 
     def rows(self, idx: ArrayLike) -> Array:
         """See `Gram.rows`."""
