@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from maxmargin import _costs, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.gram.view import View
+from maxmargin.solvers import Batch, Stop, costs
 from maxmargin.solvers.batch.block import (
     CachedBlock,
     FullBlock,
@@ -262,3 +263,28 @@ def test_the_panels_are_used_only_where_the_matrix_is_the_plain_kernel():
     given = Gram(np.eye(N), "precomputed")
     assert type(block_for(problem_of(samples), given, 10)) is CachedBlock
     assert type(block_for(dual.minimum_norm(Y), given, 10)) is FullBlock
+
+
+def test_empty_places_of_a_block_never_read_values_that_were_not_computed(monkeypatch):
+    monkeypatch.setattr(_costs, "PANEL_COLUMNS", 0)
+    gram = Gram(sp.csr_array(SPARSE), gamma=GAMMA, segments=[0, 100, 250, N], dtype="float64")
+    gram.table[:] = np.nan  # memory that was used before may hold anything
+    samples = np.arange(100, N)
+    block = CachedBlock(problem_of(samples), gram.view(samples), 20)
+    ids = np.full(20, -1)
+    ids[[3, 7]] = [0, 200]
+    block.enter(np.array([3, 7]), ids)
+    compute_row(block.rows, 3)
+    assert np.isfinite(block.Q[3, :20]).all()
+
+
+def test_a_cache_that_just_holds_all_rows_is_not_lent_while_blocks_read_it(monkeypatch):
+    monkeypatch.setattr(_costs, "PANEL_COLUMNS", 0)
+    monkeypatch.setattr(costs, "SHRINK_FROM", 10)
+    monkeypatch.setattr(costs, "SHRINK_WORTH", 0.0)
+    monkeypatch.setattr(costs, "SHRINK_SHARE", 0.99)
+    gram = Gram(sp.csr_array(SPARSE), gamma=GAMMA, cache_bytes=N * N * 8, dtype="float64")
+    assert gram.holds_all
+    y = np.where(np.random.default_rng(0).random(N) < 0.5, 1, -1)
+    solution = Batch(working_set=40).solve(dual.c_svc(y, C=1.0), gram, stop=Stop(1e-6))
+    assert solution.status == "solved" and not gram.lent

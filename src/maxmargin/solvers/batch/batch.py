@@ -301,7 +301,7 @@ class Batch(Solver[BatchWork]):
                 return
             self.reconstruct(state, work)
             state.least, state.most = state.problem.extremes(state.u, state.g)
-        if work.no_shrinking:
+        if work.no_shrinking or work.set.block.needs_cache:
             return
         work.shrunk = Shrunk.of(state, work.progress.left(state.target))
         if work.shrunk is not None:

@@ -66,6 +66,9 @@ def block_for(problem: Dual, gram: Rows, size: int) -> Block:
 class Block:
     """Rows of Q between the places of a working set."""
 
+    #: Whether it reads rows of the cache, which must not be emptied meanwhile.
+    needs_cache = False
+
     def __init__(self, problem: Dual, gram: Rows, width: int, size: int, zero: bool = True) -> None:
         self.problem, self.gram = problem, gram
         # Rows a power of two apart would fall into the same cache lines when columns are written.
@@ -130,9 +133,12 @@ class CachedBlock(Block):
     Nearly all members move, and their rows are then needed for the update of the gradient.
     """
 
+    needs_cache = True
+
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         super().__init__(problem, gram, size, size, zero=False)
-        self._samples = np.zeros(size, np.intp)  # an empty place may have any value
+        # An empty place may have any value, but one that is computed: memory may hold anything.
+        self._samples = np.full(size, gram.columns[0])
         self._slots = np.zeros(size, np.intp)
         self._valid = np.zeros(size, np.bool_)
 
