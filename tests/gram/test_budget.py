@@ -406,6 +406,7 @@ def test_only_rows_in_use_take_memory_of_a_packed_table(packed):
 def test_segments_and_given_matrices_keep_each_row_in_its_place(packed):
     assert make(N, segments=[0, 50, N]).fixed
     assert Gram(MATRIX["narrow"], "precomputed").fixed
+    assert Gram(MATRIX["narrow"], "precomputed", index=np.arange(100)[::-1]).in_place  # a copy in this order
 
 
 def test_threads_that_share_a_packed_table_give_each_row_one_slot(packed):

@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer, make_classification
 
 from maxmargin import SVC, dual
 from maxmargin._compiled import limits
-from maxmargin._compiled.limits import Limit
+from maxmargin._compiled.limits import Limit, Stopped, under
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Rosen, Stop, costs
 from maxmargin.solvers.precision import Precision, exact_entries, measured, near_boundary
@@ -181,3 +181,22 @@ def test_a_rough_solution_is_not_refined_after_the_end(monkeypatch):
     assert not refined
     assert not precision.confirmed(lambda *_: True, 1.0)
     assert refined
+
+
+@pytest.mark.parametrize(("most", "measured"), [(100, True), (10, False)])
+def test_rounding_of_a_run_that_is_late_is_measured_unless_it_is_large(most, measured, monkeypatch):
+    monkeypatch.setattr(costs, "MEASURED_LATE", most)
+    rng = np.random.default_rng(0)
+    problem = dual.c_svc(np.where(rng.random(40) < 0.5, 1, -1), C=1.0)
+    gram = Gram(rng.normal(size=(40, 3)), gamma=0.5)
+    u = problem.start()
+    state = State(problem, gram, u, problem.gradient(u, gram), Stop(1e-3))
+    limit = Limit(0.0)
+    assert limit.over
+    limit._ended = -np.inf
+    with under(limit):
+        if measured:
+            Precision(state).measure(quickly=True)
+        else:
+            with pytest.raises(Stopped):
+                Precision(state).measure(quickly=True)

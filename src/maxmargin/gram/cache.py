@@ -60,7 +60,8 @@ class CachedRows:
         # In a large table rows are packed in the order of their first use: rows here and there would each
         # touch a huge page, which the operating system clears as a whole.
         small = n * self._stride * self.dtype.itemsize <= costs.UNPACKED_BYTES
-        self.fixed = self.holds_all and (given or small or len(self.segments) > 2)
+        all_read = self.kernel.name == "precomputed" or len(self.segments) > 2
+        self.fixed = self.holds_all and (small or all_read)
         self.slot: Index = np.arange(n) if self.fixed else np.full(n, -1)
         # Which segments of which row are cached; without room for all rows there is one segment.
         self.valid = np.full((n, len(self.segments) - 1), given)

@@ -212,6 +212,8 @@ SAMPLES_SLOW = 4
 #: What is reserved of a time limit for the end of a run: passes over the values of a linear kernel's data,
 #: and the certificate. [seconds per value, seconds per variable; not tuned]
 LAST_PASSES, LAST_VARIABLE = 1.2e-8, 1.5e-7
+#: Variables up to which rounding errors are measured although the time is up. [variables; some 0.02 s]
+MEASURED_LATE = 100_000
 #: SimpleSVM: violators learnt between two updates of all gradients; candidates seen before the clock is read,
 #: at least. [violators, candidates; not tuned]
 CANDIDATES, CANDIDATES_FEWEST = 256, 256
