@@ -16,6 +16,8 @@ import all_distances  # noqa: E402
 import leave_one_out  # noqa: E402
 import peers  # noqa: E402
 import selection  # noqa: E402
+import selection_variety  # noqa: E402
+import threads  # noqa: E402
 from datasets import Data  # noqa: E402
 
 
@@ -90,3 +92,41 @@ def test_a_fit_that_was_cut_is_marked():
     }  # fmt: skip
     assert all_distances._shown(row, 200.0)["seconds"] == "200 (cut at 200 s)"
     assert all_distances._shown(row | {"status": "solved"}, 200.0)["seconds"] == "200"
+
+
+def test_a_row_of_threads_compares_a_library_with_itself():
+    best = {("maxmargin", n): {"s": 3.0 / n, "rows": 10, "svs": 2} for n in (1, 2)}
+    assert threads.row_of("a9a", best)["intelex"] is None
+    best |= {("intelex", n): {"s": 8.0 if n == 1 else 2.0, "rows": 10, "svs": 2} for n in (1, 2)}
+    row = threads.row_of("a9a", best)
+    assert (row["ratio"], row["intelex"]) == (2.0, 4.0)
+
+
+def test_processes_of_threads_take_turns_with_the_same_number_of_fits(monkeypatch, capsys):
+    monkeypatch.setitem(threads.QUICK, "few", ("covtype-like", 300, 1.0, 1.0))
+    echo = "import json, sys\nfor _ in sys.stdin: print(json.dumps({'s': 1.0, 'rows': 3}), flush=True)"
+    popen = threads.subprocess.Popen
+    monkeypatch.setattr(
+        threads.subprocess, "Popen", lambda command, **kw: popen([sys.executable, "-c", echo], **kw)
+    )
+    best = threads.timed("few", [("maxmargin", 1), ("maxmargin", 2)], 3)
+    assert best.keys() == {("maxmargin", 1), ("maxmargin", 2)}
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(", ")[1][0] for line in lines] == ["1", "2", "2", "1", "1", "2"]
+
+
+def test_searches_over_pipelines_compare_all_nodes_and_run_equally_often(monkeypatch):
+    asked = []
+
+    def timed(search, data, repeat):
+        asked.append((type(search).__name__, search.n_jobs, repeat))
+        return 1.0, search.fit(data.X, data.y)
+
+    monkeypatch.setattr(selection, "timed", timed)
+    monkeypatch.setattr(selection_variety, "WORKERS", 1)
+    row = selection_variety.Row(lambda: selection_variety.mixed_table(80), selection_variety.columns)
+    found = selection_variety.one("table", row, 3)
+    assert (found["nodes"], found["nodes compared"]) == (16, 16)
+    assert found["largest difference of a score"] <= 1 / 80
+    assert {name for name, _, _ in asked} == {"SVMSearchCV", "GridSearchCV"}
+    assert {repeat for _, _, repeat in asked} == {3} == {found["runs"]}

@@ -5,6 +5,8 @@
 array(['a', 'b'], dtype='<U1')
 """
 
+from typing import TYPE_CHECKING, Any
+
 from maxmargin._warmup import warmup
 from maxmargin.estimators._scales import UnscaledDataWarning
 from maxmargin.estimators.all_distances import AllDistancesSVC
@@ -16,9 +18,15 @@ from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 
+if TYPE_CHECKING:
+    from maxmargin.model_selection.tuning.svc_cv import SVCCV
+    from maxmargin.model_selection.tuning.svr_cv import SVRCV
+
 __all__ = [
     "SVC",
+    "SVCCV",
     "SVR",
+    "SVRCV",
     "AllDistancesSVC",
     "CrammerSingerSVC",
     "IncrementalSVC",
@@ -30,3 +38,16 @@ __all__ = [
     "warmup",
 ]
 __version__ = "0.2.0.dev0"
+
+
+def __getattr__(name: str) -> Any:
+    """Estimators that choose their parameters, whose modules take long to import."""
+    if name == "SVCCV":
+        from maxmargin.model_selection.tuning.svc_cv import SVCCV
+
+        return SVCCV
+    if name == "SVRCV":
+        from maxmargin.model_selection.tuning.svr_cv import SVRCV
+
+        return SVRCV
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -275,8 +275,12 @@ class Rows(Tally, Protocol):
     def part(self, index: Index) -> Rows | None:
         """Return rows and columns `index` with a cache of their own, until `reopen`; or None."""
 
-    def lend(self) -> None:
+    def lend(self, borrower: Any = None) -> None:
         """Empty the cache and use none until `reopen`, so that its budget is free for other data."""
+
+    @property
+    def borrower(self) -> Any:
+        """The data that the budget was lent to."""
 
     def reopen(self) -> None:
         """Take back the budget that was lent, or that `part` may have borrowed."""

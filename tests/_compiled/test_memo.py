@@ -92,3 +92,14 @@ def test_a_pickled_memo_is_empty():
     memo.get("key", lambda: 1)
     other = pickle.loads(pickle.dumps(memo))
     assert other.get("key", lambda: 2) == 2 and other.keep == 3
+
+
+def test_values_that_are_needed_are_kept_beyond_the_limit():
+    needed = {"a"}
+    memo = Memo(2, lambda key: key in needed)
+    first = {key: memo.get(key, object) for key in "abcd"}
+    assert memo.get("a", object) is first["a"] and memo.get("d", object) is first["d"]
+    assert memo.get("b", object) is not first["b"]
+    needed.clear()
+    memo.get("e", object)
+    assert memo.get("a", object) is not first["a"]

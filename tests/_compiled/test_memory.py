@@ -112,3 +112,29 @@ def test_a_read_only_array_becomes_one_of_the_writable_type_without_a_copy():
     assert found.flags.writeable and np.shares_memory(found, array)
     del array
     np.testing.assert_array_equal(found, np.arange(6.0))
+
+
+def test_buffers_reuse_the_memory_of_arrays_that_are_gone_only():
+    buffers = _memory.Buffers()
+    first, second = buffers.empty((30, 30), "float32"), buffers.empty((30, 30), "float32")
+    first[:], second[:] = 1.0, 2.0
+    assert (first == 1.0).all() and (second == 2.0).all()
+    assert first.flags.writeable and first.ctypes.data % LINE == 0
+    address, part = first.ctypes.data, first[3:]
+    del first
+    assert buffers.empty((30, 30), "float32").ctypes.data != address  # a part is in use
+    del part
+    addresses = {buffers.empty(k, "float32").ctypes.data for k in (10, 900)}
+    assert addresses == {address}
+
+
+def test_buffers_that_are_too_small_are_replaced_and_released_ones_keep_nothing():
+    buffers = _memory.Buffers()
+    small = buffers.empty(10, "float64")
+    del small
+    large = buffers.empty(1000, "float64")
+    large[:] = 3.0
+    buffers.release()
+    assert (large == 3.0).all()
+    del large
+    assert buffers._free == []

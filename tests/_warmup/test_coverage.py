@@ -102,6 +102,20 @@ def test_kernels_weights_classes_and_losses(code, tmp_path):
     run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
 
 
+def test_probabilities(code, tmp_path):
+    script = """
+    for n in (90, 700):
+        for classes in (2, 4):
+            X, y = data(n, classes=classes)
+            for Z in (X, X.astype(np.float32), forms(X)["csr"], forms(X)["zeros"]):
+                for model in (SVC(), SVC(loss="squared_hinge"), SVC(kernel="laplacian"), NuSVC(nu=0.3)):
+                    model.set_params(probability=True).fit(Z, y).predict_proba(Z)
+            K = X @ X.T
+            SVC(kernel="precomputed", probability=True).fit(K, y).predict_proba(K)
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
+
+
 def test_linear_kernels_of_texts_and_values_with_more_digits(code, tmp_path):
     script = """
     X, y = data(1500)
@@ -155,6 +169,10 @@ def test_searches(n, code, tmp_path):
     SVMSearchCV(SVC(kernel="laplacian"), grid, cv=3).fit(X, y)
     piped = make_pipeline(StandardScaler(), SVC())
     SVMSearchCV(piped, {{"svc__C": [0.1, 1.0], "svc__gamma": [0.1, 1.0]}}, cv=3).fit(X, y).predict(X)
+    SVMSearchCV(SVC(), grid, cv=3, calibrate="sigmoid").fit(many, labels).predict_proba(many)
+    SVCCV().fit(X, y).predict_proba(X)
+    SVCCV(kernel="auto").fit(many, labels).predict_proba(many)
+    SVRCV().fit(X, X[:, 1]).predict(X)
     """
     run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
 

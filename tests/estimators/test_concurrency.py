@@ -152,18 +152,35 @@ def test_a_grid_search_over_two_processes_finds_the_scores_of_one():
     np.testing.assert_allclose(*scores, atol=0.004)
 
 
-def fit_in_pool(context, model, X, y):
-    with multiprocessing.get_context(context).Pool(2) as pool:
-        answers = [pool.apply_async(clone(model).fit, (X, y)) for _ in range(2)]
-        return [answer.get(timeout=100) for answer in answers]
+def fit_in_forks(model, X, y):
+    """Fit in two forked processes, which are killed in the end.
+
+    Not in a pool: it waits for its processes, and handlers of SIGTERM that they have from other libraries may
+    wait for a lock for ever.
+    """
+    context, started = multiprocessing.get_context("fork"), []
+    for _ in range(2):
+        here, there = context.Pipe(duplex=False)
+        process = context.Process(target=lambda pipe: pipe.send(clone(model).fit(X, y)), args=(there,))
+        process.start()
+        started.append((process, here))
+    try:
+        assert all(here.poll(100) for _, here in started)
+        return [here.recv() for _, here in started]
+    finally:
+        for process, _ in started:
+            process.kill()
+            process.join(10)
 
 
 def test_a_spawned_process_fits_as_one():
     X, y = make_data(4)
     model = SVC(C=2.0, solver="smo", n_jobs=2)
     expected = clone(model).fit(X, y)
-    for got in fit_in_pool("spawn", model, X, y):
-        assert_same(got, expected, X)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        answers = [pool.apply_async(clone(model).fit, (X, y)) for _ in range(2)]
+        for answer in answers:
+            assert_same(answer.get(timeout=100), expected, X)
 
 
 @forks
@@ -171,7 +188,7 @@ def test_a_spawned_process_fits_as_one():
 def test_a_process_forked_after_a_fit_fits_as_one(serial):
     model, X, y, expected = serial
     clone(model).fit(X, y)
-    for got in fit_in_pool("fork", model, X, y):
+    for got in fit_in_forks(model, X, y):
         assert_same(got, expected, X)
 
 

@@ -1,7 +1,6 @@
 """scikit-learn's own tests of its SVMs, run against the classes of the same names here."""
 
 import importlib.util
-import inspect
 import types
 from pathlib import Path
 from unittest import mock
@@ -23,23 +22,14 @@ DIFFERENT = {
     "test_svc_raises_error_internal_representation": "changes private arrays of LIBSVM's model",
     "test_libsvm_convergence_warnings": "two iterations are enough here",
     "test_custom_kernel_not_array_input": "its kernel is right for two equal data sets only",
-    "test_probability": "probability=True is refused: CalibratedClassifierCV",
-    "test_hasattr_predict_proba": "probability=True is refused",
-    "test_probability_raises_futurewarning": "probability is refused, not deprecated",
-    "test_svc_nusvc_probA_probB_deprecated": "there is no probA_ to deprecate",
     "test_svc_clone_with_callable_kernel": "coefficients equal to 1e-6 with tol 1e-3, by different engines; "
     "test_a_callable_kernel_agrees_with_the_built_in_one has a smaller tol",
     "test_negative_weight_equal_coeffs": "coefficients of NuSVR equal to 1e-3, with tol 1e-3 and another gap",
 }
-# The tests of an older scikit-learn expect another message for weights that are all zero, and probabilities.
+# The tests of an older scikit-learn expect another message for weights that are all zero.
 OLDER = "negative dimensions are not allowed" in Path(theirs.__file__).read_text(encoding="utf-8")
 if OLDER:
     DIFFERENT["test_negative_sample_weights_mask_all_samples"] = "the message of later versions"
-    DIFFERENT |= {
-        name: "probability=True is refused"
-        for name, test in vars(theirs).items()
-        if name.startswith("test_") and "probability=True" in inspect.getsource(test)
-    }
 
 
 def _with_our_classes():

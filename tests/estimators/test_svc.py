@@ -498,7 +498,6 @@ def test_a_solver_of_a_third_party_can_be_registered(monkeypatch):
         ({"cache_size": 0}, "'cache_size' parameter"),
         ({"class_weight": "auto"}, "'class_weight' parameter"),
         ({"decision_function_shape": "ova"}, "'decision_function_shape' parameter"),
-        ({"probability": True}, "CalibratedClassifierCV"),
         ({"probability": "yes"}, "'probability' parameter"),
         ({"class_weight": {0: -1.0, 1: 1.0}}, "class_weight"),
     ],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, KernelCenterer
+from sklearn.preprocessing import FunctionTransformer, KernelCenterer, StandardScaler
 
 from maxmargin import SVC
 from maxmargin.kernels import Kernel
@@ -114,3 +114,17 @@ def test_released_folds_are_made_again():
 def test_kernels_are_told_apart_by_how_they_read_the_data():
     kernels = ("rbf", "precomputed", np.dot)
     assert [kind_of(SVC(kernel=kernel)) for kernel in kernels] == ["named", "given", "function"]
+
+
+def test_rows_are_kept_until_the_last_job_that_was_announced_has_them():
+    folds, before = Folds(1e9, keep=1), StandardScaler()
+    splits = [SPLIT, SPLIT[::-1]]
+    folds.expect([((0,), 0), ((1,), 0), ((1,), 0), ((0,), 0)])
+
+    def rows(k):
+        return folds.get(X, Y, k, splits[k], before, np.float32, "named").X
+
+    first, second = rows(0), rows(1)
+    assert rows(1) is second and rows(0) is first
+    rows(1)
+    assert rows(0) is not first

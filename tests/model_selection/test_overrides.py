@@ -39,7 +39,7 @@ class Named(SVC):
         return f"Named({self.name})"
 
     @available_if(lambda self: self.name == "y")
-    def predict_proba(self, X):
+    def predict_names(self, X):
         raise NotImplementedError
 
 

@@ -93,6 +93,13 @@ def test_the_largest_gamma_comes_first():
     assert [job.nodes[0] for job in jobs_of(SVC(), named, [-1] * 4, 3)] == [3, 1, 0, 2]
 
 
+def test_jobs_of_two_folds_alternate_where_each_has_rows_of_its_own_and_workers_are_several():
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    grid = [{"svc__gamma": gamma} for gamma in (2.0, 1.0)]
+    for workers, folds in ((1, [0, 0, 1, 1, 2, 2]), (2, [0, 1, 0, 1, 2, 2]), (8, [0, 1, 0, 1, 2, 2])):
+        assert [job.folds[0] for job in jobs_of(pipeline, grid, [-1, -1], 3, workers)] == folds
+
+
 def test_jobs_with_the_same_preprocessing_follow_each_other():
     pipeline = make_pipeline(StandardScaler(), SVC())
     values = {"svc__gamma": [0.5, 2.0, 1.0], "standardscaler__with_mean": [True, False]}

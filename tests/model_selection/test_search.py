@@ -666,3 +666,47 @@ def test_an_indefinite_kernel_has_the_scores_of_cold_fits(path):
         machine = SVC(max_iter=20_000, **kernel, **TIGHT)
         ours = SVMSearchCV(machine, grid, path=path).fit(X, y)
         assert_same_results(ours, GridSearchCV(machine, grid).fit(X, y), atol=0)
+
+
+def test_random_draws_are_those_of_a_randomized_search():
+    from scipy.stats import loguniform
+    from sklearn.model_selection import RandomizedSearchCV
+
+    X, y = load_iris(return_X_y=True)
+    distributions = {"C": loguniform(0.1, 100.0), "gamma": loguniform(0.01, 1.0)}
+    ours = SVMSearchCV(SVC(tol=1e-6), distributions, n_iter=7, random_state=3).fit(X, y)
+    theirs = RandomizedSearchCV(SVC(tol=1e-6), distributions, n_iter=7, random_state=3).fit(X, y)
+    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-12
+    )
+    assert ours.best_params_ == theirs.best_params_
+
+
+def test_a_distribution_without_n_iter_is_an_error_that_names_it():
+    from scipy.stats import loguniform
+
+    with pytest.raises(TypeError, match="gamma are a distribution: give n_iter"):
+        SVMSearchCV(SVC(), {"gamma": loguniform(0.01, 1.0)}).fit(*load_iris(return_X_y=True))
+
+
+@pytest.mark.parametrize("calibrate", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.2), make_pipeline(StandardScaler(), SVC())])
+def test_probabilities_come_from_held_out_values(estimator, calibrate):
+    X, y = load_iris(return_X_y=True)
+    name = "svc__gamma" if hasattr(estimator, "steps") else "gamma"
+    search = SVMSearchCV(estimator, {name: [0.1, 0.5]}, calibrate=calibrate).fit(X, y)
+    p = search.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (search.classes_[p.argmax(axis=1)] == y).mean() > 0.9
+    np.testing.assert_allclose(search.predict_log_proba(X), np.log(p))
+
+
+def test_probabilities_are_not_there_unless_asked_for():
+    search = SVMSearchCV(SVC(), {"C": [1.0]}).fit(*load_iris(return_X_y=True))
+    assert not hasattr(search, "predict_proba")
+
+
+def test_only_class_pairs_can_be_calibrated():
+    with pytest.raises(ValueError, match="calibrate='sigmoid' needs SVC or NuSVC, got SVR"):
+        SVMSearchCV(SVR(), {"C": [1.0]}, calibrate="sigmoid").fit(*load_iris(return_X_y=True))

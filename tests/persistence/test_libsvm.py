@@ -1,5 +1,6 @@
 import ctypes
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -313,15 +314,35 @@ def test_the_file_tells_nothing_of_training():
     assert model.fit(X, y).status_ == "solved"
 
 
-def test_probabilities_are_read_over(tmp_path):
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_probabilities_are_those_of_libsvm_in_both_directions(tmp_path, k):
     util = svmutil()
-    X, y, Z = problem(3)
+    X, y, Z = problem(k)
     model = util.svm_train(y.tolist(), as_nodes(X, "rbf"), "-g 0.7 -b 1 -q")
     util.svm_save_model(str(tmp_path / "b.model"), model)
     assert b"probA" in (tmp_path / "b.model").read_bytes()
     model = util.svm_load_model(str(tmp_path / "b.model"))
     labels = their_values(model, Z, "rbf")[0]  # without -b: by votes
-    np.testing.assert_array_equal(load_libsvm(tmp_path / "b.model", n_features=12).predict(Z), labels)
+    ours = load_libsvm(tmp_path / "b.model", n_features=12)
+    np.testing.assert_array_equal(ours.predict(Z), labels)
+    by_label = np.argsort(model.get_labels())
+    theirs = np.array(util.svm_predict([], as_nodes(Z, "rbf"), model, "-b 1 -q")[2])[:, by_label]
+    np.testing.assert_allclose(ours.predict_proba(Z), theirs, atol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        ours = SVC(gamma=0.7, probability=True).fit(X, y)
+    for model in (ours, load_libsvm(tmp_path / "b.model", n_features=12)):
+        save_libsvm(model, tmp_path / "c.model")
+        written = util.svm_load_model(str(tmp_path / "c.model"))
+        by_label = np.argsort(written.get_labels())
+        theirs = np.array(util.svm_predict([], as_nodes(Z, "rbf"), written, "-b 1 -q")[2])[:, by_label]
+        np.testing.assert_allclose(model.predict_proba(Z), theirs, atol=1e-9)
+
+
+@pytest.mark.parametrize("line", ["probA 1 2", "probA 1", "probB x", "probA nan"])
+def test_wrong_probabilities_are_refused(line):
+    with pytest.raises(ModelFileError):
+        read((GOOD.replace("label", line + "\nlabel")).encode())
 
 
 GOOD = """svm_type c_svc

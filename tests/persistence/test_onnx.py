@@ -212,3 +212,15 @@ def test_without_onnx_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"maxmargin\[onnx\]"):
         to_onnx(SVC().fit(X, y))
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_of_two_classes_are_an_output(dtype):
+    model = SVC(probability=True).fit(X[y < 2], y[y < 2])
+    outputs = ("label", "decision_function", "probabilities")
+    found = run(model, X, dtype, outputs)[2]
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, model.predict_proba(X.astype(dtype)), atol=1e-5)
+    more = SVC(probability=True).fit(X, y)
+    assert len(run(more, X)) == 2  # their coupling is an iteration

@@ -363,3 +363,12 @@ def test_a_file_without_relative_gaps_as_earlier_versions_wrote_them_is_read(mac
     )
     assert_same(loaded, model, X)
     np.testing.assert_array_equal(again(model).relative_gap_, model.relative_gap_)
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter")
+@pytest.mark.parametrize("kind", [SVC, NuSVC])
+def test_probabilities_are_stored(kind):
+    for labels in (y, np.minimum(y, 1)):
+        model = kind(probability=True, nu=0.2) if kind is NuSVC else kind(probability=True)
+        model.fit(X, labels)
+        np.testing.assert_array_equal(again(model).predict_proba(X), model.predict_proba(X))

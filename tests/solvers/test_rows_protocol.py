@@ -119,7 +119,9 @@ class Dense:
     def part(self, index):
         return None
 
-    def lend(self):
+    borrower = None
+
+    def lend(self, borrower=None):
         pass
 
     def reopen(self):

@@ -21,6 +21,8 @@ class Memo:
     ----------
     keep : int, optional
         Number of values that are kept; None for all.
+    needed : callable, optional
+        Whether the value of a key will be asked for again: then it is kept in addition. Not pickled.
 
     Examples
     --------
@@ -30,8 +32,8 @@ class Memo:
     True
     """
 
-    def __init__(self, keep: int | None = None) -> None:
-        self.keep = keep
+    def __init__(self, keep: int | None = None, needed: Callable[[Any], bool] | None = None) -> None:
+        self.keep, self._needed = keep, needed
         self._lock = threading.Lock()
         # An empty list until the value is made: any value, also None, may be kept.
         self._entries: OrderedDict[Hashable, tuple[threading.Lock, list[Any]]] = OrderedDict()
@@ -45,13 +47,20 @@ class Memo:
             lock, made = self._entries.setdefault(key, (threading.Lock(), []))
             self._entries.move_to_end(key)
             # Before the new value is made, so that its memory can be that of the old one.
-            while self.keep is not None and len(self._entries) > self.keep:
-                self._entries.popitem(last=False)
+            if self.keep is not None:
+                self._remove(len(self._entries) - self.keep)
         with lock:
             if not made:
                 made.append(make())
             value: T = made[0]
             return value
+
+    def _remove(self, n: int) -> None:
+        """Remove n values that are not needed, the least recently used first; not the last one."""
+        for key in list(self._entries)[:-1] if n > 0 else ():
+            if n > 0 and not (self._needed is not None and self._needed(key)):
+                del self._entries[key]
+                n -= 1
 
     def clear(self) -> None:
         """Forget all values; those that are being made reach their callers."""

@@ -5,7 +5,8 @@ loops up to half of their speed.
 
 The operating system clears each page of memory at its first use, which takes as long as computing the kernel
 values that are stored in it. A large buffer is therefore kept when it is no longer needed, marked as free so
-that the system can reclaim it when memory is short, and reused by the next fit.
+that the system can reclaim it when memory is short, and reused by the next fit. A computation that needs
+several buffers, one after the other, has them in a `Buffers` of its own.
 """
 
 from __future__ import annotations
@@ -77,3 +78,48 @@ def _keep(buffer: mmap.mmap) -> None:
         return
     buffer.madvise(mmap.MADV_FREE)
     _waiting[:] = [buffer]
+
+
+class Buffers:
+    """Memory for the large arrays of one computation: that of an array that is gone is reused by the next.
+
+    Several threads may use an object. Its memory is free when `release` has been called and the last array is
+    gone.
+
+    Examples
+    --------
+    >>> from maxmargin._compiled.memory import Buffers
+    >>> buffers = Buffers()
+    >>> K = buffers.empty((3, 3), "float32")
+    >>> address = K.ctypes.data
+    >>> del K
+    >>> buffers.empty((2, 2), "float64").ctypes.data == address
+    True
+    """
+
+    def __init__(self) -> None:
+        self._free: list[NDArray[Any]] = []
+        self._open = True
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """An array like that of `aligned`."""
+        dtype = np.dtype(dtype)
+        size = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = None
+        if memory is None or len(memory) < size:
+            memory = recycled(size, np.uint8)
+        whole = np.frombuffer(memory.data, np.uint8)
+        weakref.finalize(whole, self._give_back, memory).atexit = False
+        return whole[:size].view(dtype).reshape(shape)
+
+    def _give_back(self, memory: NDArray[Any]) -> None:
+        if self._open:
+            self._free.append(memory)
+
+    def release(self) -> None:
+        """Keep no memory any more."""
+        self._open = False
+        self._free.clear()

@@ -27,6 +27,8 @@ from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.kernels.layout import laid_out
 from maxmargin.model_selection import SVMSearchCV
+from maxmargin.model_selection.tuning.svc_cv import SVCCV
+from maxmargin.model_selection.tuning.svr_cv import SVRCV
 
 Workload = Callable[[], Any]
 Workloads = Iterator[tuple[str, Workload]]
@@ -70,6 +72,8 @@ def _use(model: Any, X: Any, y: Any = None) -> Any:
     model.predict(X)
     if hasattr(model, "decision_function"):
         model.decision_function(some)
+    if hasattr(model, "predict_proba"):
+        model.predict_proba(some)
     return model
 
 
@@ -112,6 +116,15 @@ def _classification() -> Workloads:
             yield f"SVC, three classes, {n} rows, {shape}", partial(_use, model, X, y)
     X, y = _labelled(SMALL, 8)
     yield "SVC, hard margin", partial(_use, SVC(C=np.inf), X, y)
+    for n in (240, 900):
+        for classes in (2, 3):
+            X, y = _labelled(n, 8, classes)
+            name = f"{classes} classes, {n} rows, probabilities"
+            for form, data in _inputs(X).items():
+                yield f"SVC, {name}, {form}", partial(_use, SVC(probability=True), data, y)
+            yield f"NuSVC, {name}", partial(_use, NuSVC(nu=0.3, probability=True), X, y)
+            table = SVC(kernel="laplacian", probability=True)
+            yield f"SVC, {name}, laplacian", partial(_use, table, X, y)
     for n in (SMALL, MEDIUM):
         X, y = _labelled(n, 6, 4)
         for model in (AllDistancesSVC(), CrammerSingerSVC(max_iter=200)):
@@ -242,5 +255,7 @@ def _searches() -> Workloads:
             "laplacian": (SVC(kernel="laplacian"), grid, (X, y)),
             "NuSVC": (NuSVC(), {"nu": [0.3, 0.4]}, (X, y)),
         }
+        yield f"tuner, classes, {n} rows", partial(_use, SVCCV(), *_labelled(n, 8, 3))
+        yield f"tuner, numbers, {n} rows", partial(_use, SVRCV(), *_numbers(n, 8))
         for name, (model, values, (data, target)) in several.items():
             yield f"search, {name}, {n} rows", partial(_use, SVMSearchCV(model, values, cv=3), data, target)

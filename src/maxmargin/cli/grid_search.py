@@ -72,7 +72,7 @@ def search(
 
     Example: maxmargin search data.csv best.maxmargin --scale standard -C 0.1:1000:5 --plot grid.png
     """
-    check_writable(model, plot)
+    check_writable(model, plot, data=data)
     with working("loading"):
         from maxmargin.cli.cross_validation import fit_search
         from maxmargin.cli.models import gaps, set_feature_names

@@ -24,8 +24,8 @@ class Interrupted(Exception):
     """Ctrl-C, after the results so far have been written."""
 
 
-def check_writable(*files: Any) -> None:
-    """Raise `BadInput` before the work is done if a result file cannot be written."""
+def check_writable(*files: Any, data: Any = None) -> None:
+    """Raise `BadInput` before the work is done if a result file cannot be written, or is the data file."""
     for file in files:
         if file is None:
             continue
@@ -34,6 +34,8 @@ def check_writable(*files: Any) -> None:
             raise BadInput(f"{file} is a folder: name a file in it")
         if not path.parent.is_dir():
             raise BadInput(f"{file}: there is no folder {path.parent}; create it first")
+        if data is not None and path.exists() and Path(data).exists() and path.samefile(data):
+            raise BadInput(f"{file} holds the data, and would be overwritten: name another file")
 
 
 def one_line(text: str) -> str:

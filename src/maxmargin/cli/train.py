@@ -46,7 +46,7 @@ def train(
 
     Example: maxmargin train iris.csv iris.maxmargin --target species --scale standard -C 10
     """
-    check_writable(model)
+    check_writable(model, data=data)
     with working("loading"):
         from maxmargin.cli.models import gaps, score, set_feature_names
         from maxmargin.cli.training_data import prepare

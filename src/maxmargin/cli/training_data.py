@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,8 +109,17 @@ def check_finite(table: Table, source: str) -> None:
     )
 
 
-def check_target(model: Any, name: str, table: Table, source: str) -> None:
-    """Raise an error if the target is not of the kind that the model predicts: classes or quantities."""
+# The options of commands that train the other kind of model.
+_OPTIONS = {"svc": "--machine svc", "svr": "--machine svr"}
+
+
+def check_target(
+    model: Any, name: str, table: Table, source: str, options: Mapping[str, str] = _OPTIONS
+) -> None:
+    """Raise an error if the target is not of the kind that the model predicts: classes or quantities.
+
+    `options` are those that ask for the other kind.
+    """
     from sklearn.base import is_regressor
 
     y = np.asarray(table.y)
@@ -118,7 +128,7 @@ def check_target(model: Any, name: str, table: Table, source: str) -> None:
         if y.dtype.kind not in "biuf":
             raise BadInput(
                 f"{called} holds text such as {str(y[0])!r}, but {name} predicts numbers: name another "
-                "column (--target), or train a classifier (--machine svc)"
+                f"column (--target), or train a classifier ({options['svc']})"
             )
         _warn_about_units(model, y, called)
         return
@@ -128,11 +138,11 @@ def check_target(model: Any, name: str, table: Table, source: str) -> None:
     if len(fractions):
         raise BadInput(
             f"{called} holds fractions such as {fractions[0]:.6g}, but {name} predicts classes: train a "
-            "regression (--machine svr), or name another column (--target)"
+            f"regression ({options['svr']}), or name another column (--target)"
         )
     found = len(np.unique(y))
     if found > max(_MANY_CLASSES, 0.2 * len(y)):
-        warn(f"{called} has {found:,} different values: if it is a quantity, use --machine svr")
+        warn(f"{called} has {found:,} different values: if it is a quantity, use {options['svr']}")
 
 
 def warn_if_unscaled(X: Any, names: list[str] | None) -> None:

@@ -25,11 +25,12 @@ def paired_parts(
     if not (upper >= 0).all():
         raise ValueError("C and sample bounds must be non-negative numbers.")
     zero = np.zeros(n)
+    row = np.arange(n) if rows is None else np.asarray(rows, dtype=np.intp)
     return {
         "p": np.concatenate([y - epsilon, y + epsilon]),
         "lo": np.concatenate([zero, -upper]),
         "hi": np.concatenate([upper, zero]),
-        "rows": np.tile(np.arange(n) if rows is None else np.asarray(rows, dtype=np.intp), 2),
+        "rows": np.concatenate([row, row]),
     }
 
 

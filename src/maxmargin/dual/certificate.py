@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from maxmargin._types import Floats, Rows
@@ -214,6 +216,6 @@ def relative_to_value(gap: float, objective: float) -> float:
     >>> round(relative_to_value(1e-3, -1e-9), 3)  # a gap that is small, but not relative to the value
     1.0
     """
-    if not np.isfinite(gap):
+    if not math.isfinite(gap):
         return float("inf")
     return gap / max(abs(objective), abs(gap - objective)) if gap > 0 else 0.0

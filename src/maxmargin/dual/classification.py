@@ -26,7 +26,8 @@ def c_svc(
     upper[:] = C if bounds is None else bounds
     if not (upper >= 0).all():
         raise ValueError("C and sample bounds must be non-negative numbers.")
-    lo, hi = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
+    signed = y * upper
+    lo, hi = np.minimum(signed, 0.0), np.maximum(signed, 0.0)
     return problem("c_svc", p=y, lo=lo, hi=hi, sums=[0.0], rows=rows)
 
 

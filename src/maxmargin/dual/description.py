@@ -67,18 +67,22 @@ class Description:
     @lazy
     def signs(self) -> Floats | None:
         """The vector s with :math:`A_{ij} = s_i s_j`, or None if the coupling has another form."""
+        if self._uncoupled:
+            return np.ones(self.m)
         a = self.coupling
         s = np.sign(a[0])
-        if a.shape == (1, 1) and a[0, 0] == 1.0:
-            return np.ones(self.m)
         return s[self.label] if np.array_equal(a, np.outer(s, s)) else None
+
+    @property
+    def _uncoupled(self) -> bool:
+        """Whether there is one class, so that A is 1."""
+        return self.coupling.shape == (1, 1) and bool(self.coupling[0, 0] == 1.0)
 
     @lazy
     def plain(self) -> bool:
         """Whether A is 1 and variable i uses kernel row i."""
-        if self.signs is None or len(self.row) != self.m or not (self.signs == 1).all():
-            return False
-        return bool((self.row == np.arange(self.m)).all())
+        one = self._uncoupled or (self.signs is not None and bool((self.signs == 1).all()))
+        return one and np.array_equal(self.row, np.arange(self.m))
 
     @lazy
     def paired(self) -> bool:
@@ -86,7 +90,7 @@ class Description:
         n = self.m // 2
         if n == 0 or self.m != 2 * n or self.row[n] != self.row[0]:
             return False
-        if self.coupling.shape != (1, 1) or self.coupling[0, 0] != 1.0 or self.shift:
+        if not self._uncoupled or self.shift:
             return False
         own = np.arange(n)
         return bool((self.row[:n] == own).all() and (self.row[n:] == own).all())

@@ -20,7 +20,7 @@ class FeasiblePoints(Description):
 
     def start(self) -> Floats:
         """A feasible point with few non-zeros."""
-        u = np.clip(np.zeros(self.m), self.lo, self.hi)
+        u = np.minimum(np.maximum(self.lo, 0.0), self.hi)
         if not u.any() and not self.sums.any():
             return u
         for member, total in zip(self.members, self.sums, strict=True):
@@ -67,7 +67,8 @@ class FeasiblePoints(Description):
         """
         given, u = u, self._one_sided(u)
         with np.errstate(invalid="ignore"):
-            near = np.where(np.isfinite(self.hi - self.lo), AT_BOUND * (self.hi - self.lo), 0.0)
+            width = self.hi - self.lo
+            near = np.where(np.isfinite(width), AT_BOUND * width, 0.0)
             out = np.where(u - self.lo <= near, self.lo, np.where(self.hi - u <= near, self.hi, u))
         moved = np.flatnonzero(out != given)
         if not len(moved):

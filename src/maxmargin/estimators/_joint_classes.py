@@ -16,6 +16,7 @@ from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.solvers.solution import Solution
+from maxmargin.solvers.solutions import Solutions
 
 
 class JointSVC(ClassifierMixin, BaseSVM):
@@ -59,7 +60,7 @@ class JointSVC(ClassifierMixin, BaseSVM):
         self.dual_gap_, self.relative_gap_ = solution.gap, solution.relative_gap
         self.trace_ = [solution.trace]
         self._keep_starts([("all", Start(order, values))])
-        report(self, [solution])
+        report(self, Solutions({0: solution}))
 
     def _scores(self, X: Any) -> Floats:
         raise NotImplementedError

@@ -9,7 +9,8 @@ from typing import Any
 
 from maxmargin._sklearn import begin_callbacks, callbacks_of
 from maxmargin.solvers.many import Subproblems
-from maxmargin.solvers.solution import Record, Solution
+from maxmargin.solvers.solution import Record
+from maxmargin.solvers.solutions import Solutions
 
 
 class Observers:
@@ -84,7 +85,7 @@ class Observers:
         if task is not None:
             task.call_on_fit_task_end(estimator=self._estimator)
 
-    def end(self, problems: Subproblems, found: dict[int, Solution]) -> None:
+    def end(self, problems: Subproblems, found: Solutions) -> None:
         """Show the gaps of the solutions."""
         if self._table is not None:
             for k, solution in found.items():

@@ -64,7 +64,7 @@ def class_labels(y: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
     """
     plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf" and len(y) > 0
     if plain:
-        classes, label = np.unique(y, return_inverse=True)
+        classes, label = _distinct(y)
         # With more classes there would be a warning.
         few = len(y) <= 20 or len(classes) <= 0.5 * len(y) - 1
         plain = few and (y.dtype.kind != "f" or _whole_numbers(classes))
@@ -73,6 +73,18 @@ def class_labels(y: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
         check_classification_targets(y)
         classes, label = np.unique(y, return_inverse=True)
     return y, classes, label
+
+
+def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """`np.unique` with the inverse; integers that are close together are counted, not sorted."""
+    if np.can_cast(values.dtype, np.intp):
+        least, most = int(values.min()), int(values.max())
+        if most - least < len(values):
+            place = np.subtract(values, least, dtype=np.intp)
+            there = np.bincount(place) > 0
+            classes = np.add(np.flatnonzero(there), least).astype(values.dtype)
+            return classes, (there.cumsum() - 1)[place]
+    return np.unique(values, return_inverse=True)
 
 
 def _finite(values: NDArray[Any]) -> bool:

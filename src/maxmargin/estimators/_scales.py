@@ -35,7 +35,7 @@ def disparity(X: Any) -> tuple[int, int, float] | None:
         return None
     with np.errstate(all="ignore"):
         rows = np.asarray(X[:: 1 + len(X) // _SAMPLE], dtype=np.float64)
-        rest = rows - np.add.reduce(rows) / len(rows)
+        rest = rows - np.einsum("ij->j", rows) / len(rows)
         square = np.einsum("ij,ij->j", rest, rest) / len(rows)
         if square.max() <= _FAR_APART**2 * square.min() < np.inf:
             return None  # nearly always, and leaving out constants would not raise the ratio

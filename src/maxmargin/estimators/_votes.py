@@ -1,4 +1,4 @@
-"""One-vs-one decisions: the values of all class pairs, and their votes."""
+"""One-vs-one: coefficients of all class pairs, their values, and their votes."""
 
 from __future__ import annotations
 
@@ -26,6 +26,24 @@ def pair_values(parts, intercept):
                 out[s, p] = parts[a, s, b - 1] + parts[b, s, a] + intercept[p]
                 p += 1
     return out
+
+
+@compiled()
+def spread_pairs(weights, starts, first, second, segments, coef, used):
+    """Write the coefficients of class pairs, which start at `starts`, to their places in `dual_coef_`.
+
+    Class c has the columns ``segments[c] : segments[c + 1]`` of `coef`; `used` marks those that are not zero.
+    """
+    for k in range(len(first)):
+        a, b, t = first[k], second[k], starts[k]
+        for i in range(segments[a], segments[a + 1]):
+            coef[b - 1, i] = weights[t]
+            used[i] |= weights[t] != 0
+            t += 1
+        for i in range(segments[b], segments[b + 1]):
+            coef[a, i] = weights[t]
+            used[i] |= weights[t] != 0
+            t += 1
 
 
 @compiled()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ import numpy as np
 
 from maxmargin._compiled.limits import Limit, Stopped
 from maxmargin._sklearn import CallbackSupportMixin, Interval, StrOptions
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.estimators._observers import Observers
 from maxmargin.estimators._outcome import ADVICE
@@ -26,6 +26,7 @@ from maxmargin.solvers.base import Solver
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.many import Subproblems
 from maxmargin.solvers.solution import Solution, Status, not_begun
+from maxmargin.solvers.solutions import Solutions
 
 
 class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
@@ -75,14 +76,16 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
         limit: Limit,
         *,
         double: bool = False,
-    ) -> tuple[dict[int, Solution], Floats]:
+        after: Callable[[Plan, Rows, Solutions, Limit], None] | None = None,
+    ) -> tuple[Solutions, Floats]:
         """Solve the problems over one Gram matrix of the rows `order` of X.
 
-        Returns the solutions, without those of problems that were not begun when the time was up, and the
-        lengths of the samples in feature space.
+        `after` may solve further ones over the same matrix, within the same limit. Returns the solutions,
+        without those of problems that were not begun when the time was up, and the lengths of the samples in
+        feature space.
         """
         plan = Plan.of(self, problems, double=double)
-        found: dict[int, Solution] = {}
+        found = Solutions({})
         lengths = np.zeros(len(order))
         with watch_interrupt(limit), limit, suppress(Stopped):  # before there was a Gram matrix
             gram = plan.gram(X, kernel, order, problems)
@@ -97,6 +100,8 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
                     n_jobs=plan.n_jobs,
                 )
                 observers.end(problems, found)
+            if after is not None:
+                after(plan, gram, found, limit)
         return found, lengths
 
     def _solve_one(

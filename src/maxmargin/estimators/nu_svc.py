@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import dual
 from maxmargin._sklearn import Interval
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Mask
 from maxmargin.dual import Dual
 from maxmargin.estimators._rescaled import as_stored
 from maxmargin.estimators.one_vs_one import BaseSVC, Reported
@@ -44,7 +45,7 @@ class NuSVC(BaseSVC):
         See `SVC`.
     class_weight_, n_iter_, status_, fit_status_, dual_gap_, relative_gap_, n_kernel_evals_, n_kernel_calls_
         See `SVC`.
-    trace_, n_features_in_, feature_names_in_, shape_fit_
+    probA_, probB_, trace_, n_features_in_, feature_names_in_, shape_fit_
         See `SVC`.
 
     See Also
@@ -61,6 +62,7 @@ class NuSVC(BaseSVC):
     0.99
     """
 
+    _deprecated_name = "NuSVC"
     _one_class_left = "specified nu is infeasible"
     _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False),)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -117,6 +119,16 @@ class NuSVC(BaseSVC):
     def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
         return dual.reduced_hulls(y, mu=weight / (0.5 * self.nu * weight.sum()))
 
+    def _fold_problem(self, problem: Dual, held: Mask) -> Dual:
+        """Nu of the rows that are left, or the largest that is possible for them.
+
+        LIBSVM would not notice that nu is too large for a fold, and its multipliers would not add up.
+        """
+        mu = np.where(held, 0.0, problem.hi)
+        mu *= problem.hi.sum() / mu.sum()  # a sum of weights that is smaller
+        mu /= min(1.0, np.bincount(problem.group, mu).min())
+        return replace(problem, hi=mu, scale=1.0 / float(np.median(mu[~held])))
+
     def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> Reported:
         # The model stores u divided by the margin, rounded: with huge kernel values that matters.
         return problem, as_stored(problem, solution, lengths, self.tol)
@@ -132,7 +144,7 @@ class NuSVC(BaseSVC):
 
     def _check_solutions(self, solved: list[Reported]) -> None:
         """Warn where w may be 0 within the gap: the sign of a decision value is then arbitrary."""
-        touching = sum(p is not None and p.square(s.u, s.gradient) <= 2.0 * s.gap for p, s in solved)
+        touching = sum(bool(p.square(s.u, s.gradient) <= 2.0 * s.gap) for p, s in solved)
         if touching:
             which = "The reduced hulls of the two classes"
             if len(solved) > 1:

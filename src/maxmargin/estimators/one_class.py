@@ -17,6 +17,7 @@ from maxmargin.estimators._rescaled import as_stored
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.search_axes import Axis
+from maxmargin.solvers.solutions import Solutions
 
 
 class OneClassSVM(BaseOneClass):
@@ -134,5 +135,5 @@ class OneClassSVM(BaseOneClass):
         solution = as_stored(problem, solution, lengths, self.tol)
         self.dual_gap_, self.relative_gap_ = solution.gap * problem.scale**2, solution.relative_gap
         self._keep_starts([("all", Start(order, solution.u))])
-        report(self, [solution])
+        report(self, Solutions({0: solution}))
         return self

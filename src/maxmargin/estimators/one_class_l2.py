@@ -19,6 +19,7 @@ from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.solvers.solution import Solution
+from maxmargin.solvers.solutions import Solutions
 
 
 class L2OneClassSVM(BaseOneClass):
@@ -181,7 +182,7 @@ class L2OneClassSVM(BaseOneClass):
         # Whole counters, where the solver has them.
         kept = np.rint(solution.u * solution.details["total"]) if "total" in solution.details else solution.u
         self._keep_starts([("all", Start(order, kept))])
-        report(self, [solution])
+        report(self, Solutions({0: solution}))
         return self
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, ClassVar, TypeAlias
 
@@ -10,31 +13,45 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import compute_class_weight, deprecated
+from sklearn.utils.metaestimators import available_if
 
 from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Hidden, StrOptions, fit_context, with_callbacks
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats, Index, Mask
 from maxmargin.dual import Dual
-from maxmargin.estimators._outcome import report
+from maxmargin.estimators._cross_fit import CrossFit, hyperplane
+from maxmargin.estimators._outcome import report, report_folds
 from maxmargin.estimators._plain import class_labels
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start, box
 from maxmargin.estimators.base import BaseSVM
+from maxmargin.estimators.calibration import SigmoidCalibrator
 from maxmargin.estimators.decisions import decision_values, voted_classes
 from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.solvers.many import ClassPairs, Subproblem, Subproblems
-from maxmargin.solvers.solution import Record, Solution, Status
+from maxmargin.solvers.solution import Record, Solution
+from maxmargin.solvers.solutions import Solutions
 
-#: A solution, and its problem; None stands for one of many C-SVCs.
-Reported: TypeAlias = tuple[Dual | None, Solution]
+# scikit-learn's message.
+_REMOVED = (
+    "Attribute `{}` was deprecated in version 1.9 and will be removed in 1.11 as the `probability=True` "
+    "option for SVC and NuSVC was deprecated and will be removed in 1.11."
+)
+#: A problem and its solution.
+Reported: TypeAlias = tuple[Dual, Solution]
 
 
 class BaseSVC(ClassifierMixin, BaseSVM):
     """One-vs-one classification; a subclass supplies the dual problem of a pair."""
 
+    # In the message about `probability`, for subclasses too.
+    _deprecated_name: ClassVar[str] = "SVC"
     # How the message begins that is given where weights leave a single class, as in scikit-learn.
     _one_class_left: ClassVar[str] = "Invalid input"
+    # The sigmoids of the last fit, if it was to have probabilities.
+    _calibrator: SigmoidCalibrator | None = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
@@ -72,13 +89,15 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             The fitted estimator.
         """
         limit = Limit(self.max_time)
-        if self.probability not in ("deprecated", False):
-            raise ValueError(
-                "probability=True is not supported: wrap the estimator as "
-                f"CalibratedClassifierCV({type(self).__name__}(), ensemble=False) from "
-                "sklearn.calibration to get probabilities."
-            )
         X, y = check_training_data(self, X, y)
+        if self.probability != "deprecated":
+            name = self._deprecated_name
+            warnings.warn(
+                "The `probability` parameter was deprecated in 1.9 and will be removed in version 1.11. Use "
+                f"`CalibratedClassifierCV({name}(), ensemble=False)` instead of `{name}(probability=True)`",
+                FutureWarning,
+                stacklevel=4,  # past the wrappers of fit
+            )
         weight = check_weights(self, X, sample_weight)
         kept = np.flatnonzero(weight > 0)
         label = self._encode(y, kept)
@@ -92,24 +111,28 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         kernel = self._kernel_for(X, kept)
         subproblems = self._subproblems(order, segments, weight)
         double = subproblems.typical[0].problem.self_scaled
+        cross_fit, after = None, None
+        if self._with_probabilities:
+            cross_fit = CrossFit(self, subproblems, weight, self.random_state)
+            after = cross_fit.run
         # Pairs that were not begun keep coefficients of zero. There may be very many of them, and no time.
-        begun, lengths = self._solve(X, kernel, order, subproblems, limit, double=double)
-        solved: dict[int, Reported] = {}
-        for k, solution in sorted(begun.items()):
-            sub = subproblems.made(k)
-            # Not made: one of many pairs that were solved in one call, all in the units that are reported.
-            solved[k] = (
-                (None, solution)
-                if sub is None
-                else self._as_reported(sub.problem, solution, lengths[sub.samples])
-            )
-        self._assemble(X, order, segments, solved)
+        begun, lengths = self._solve(X, kernel, order, subproblems, limit, double=double, after=after)
+        # Pairs that were solved together are in the units that are reported.
+        apart = {
+            k: self._as_reported(subproblems[k].problem, solution, lengths[subproblems[k].samples])
+            for k, solution in begun.apart.items()
+        }
+        solved = Solutions({k: solution for k, (_, solution) in apart.items()}, begun.together)
+        self._assemble(X, order, segments, solved, {k: hyperplane(*each) for k, each in apart.items()})
         self._keep_starts(
             (_start_name(m.segments, m.problem), Start(order[m.samples], s.u, box(m.problem)))
             for m, s in ((subproblems[k], s) for k, s in begun.items())
         )
-        report(self, [s for _, s in solved.values()], len(subproblems) - len(solved), limit)
-        self._check_solutions(list(solved.values()))
+        self._calibrator = None if cross_fit is None else cross_fit.calibrator()
+        report(self, solved, len(subproblems) - len(solved), limit)
+        if cross_fit is not None:
+            report_folds(self, cross_fit, limit)
+        self._check_solutions(list(apart.values()))
         return self
 
     def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> Reported:
@@ -120,12 +143,16 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         """
         return problem, solution
 
+    def _fold_problem(self, problem: Dual, held: Mask) -> Dual:
+        """The problem of a pair without the variables `held`, which stay at zero."""
+        return replace(problem, lo=np.where(held, 0.0, problem.lo), hi=np.where(held, 0.0, problem.hi))
+
     def _boxes(self, weight: Floats) -> tuple[Floats, Floats] | None:
         """The bound of each sample's multiplier and its ridge, where pairs are C-SVCs; None for others."""
         return None
 
     def _check_solutions(self, solved: list[Reported]) -> None:
-        """Warn where a solution cannot be used; nothing by default."""
+        """Warn where a solution of a pair that was solved on its own cannot be used; nothing by default."""
 
     @abstractmethod
     def _check_classes(self, size: Floats) -> None:
@@ -142,7 +169,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             counts[a] + counts[b],
             lambda k: self._subproblem((int(a[k]), int(b[k])), order, segments, weight),
             int(np.argmax(total[a] + total[b])),
-            None if boxes is None else ClassPairs(a, b, 1.0, *boxes),
+            None if boxes is None else ClassPairs.whole(a, b, 1.0, *boxes),
         )
 
     def _encode(self, y: Any, kept: Index) -> Index:
@@ -181,39 +208,44 @@ class BaseSVC(ClassifierMixin, BaseSVM):
 
     # -- from solutions to scikit-learn's attributes -------------------------------------------
 
-    def _assemble(self, X: Any, order: Index, segments: Index, solved: dict[int, Reported]) -> None:
-        """Fitted attributes from the pairs that were begun."""
-        planes = {k: _hyperplane(problem, solution) for k, (problem, solution) in solved.items()}
-        first, second = (classes.tolist() for classes in _pairs_of(len(self.classes_)))
-        n_pairs, ends = len(first), segments.tolist()
-        of_class = [slice(*ends[c : c + 2]) for c in range(len(ends) - 1)]
-        used = np.zeros(len(order), np.bool_)
-        for k, (weights, _) in planes.items():
-            a, b = of_class[first[k]], of_class[second[k]]
-            used[a] |= weights[: a.stop - a.start] != 0
-            used[b] |= weights[a.stop - a.start :] != 0
-        # Support vectors of each class: a pair is two contiguous ranges of them too.
-        at = np.append(0, np.cumsum(np.add.reduceat(used, segments[:-1], dtype=np.intp)))
-        vectors = [slice(*at[c : c + 2].tolist()) for c in range(len(ends) - 1)]
-        used_of = [used[of] for of in of_class]
-        coef = np.zeros((len(self.classes_) - 1, at[-1]))
+    def _assemble(
+        self,
+        X: Any,
+        order: Index,
+        segments: Index,
+        solved: Solutions,
+        planes: dict[int, tuple[Floats, float]],
+    ) -> None:
+        """Fitted attributes from the pairs that were begun; `planes` are those of pairs solved one by one."""
+        from maxmargin.estimators._votes import spread_pairs  # compiled: not at import
+
+        first, second = _pairs_of(len(self.classes_))
+        begun, n_pairs = solved.index, len(first)
+        coef, used = np.zeros((len(self.classes_) - 1, len(order))), np.zeros(len(order), np.bool_)
         intercept = np.zeros(n_pairs)
-        for k, (weights, constant) in planes.items():
-            a, b = first[k], second[k]
-            n_first = len(used_of[a])
-            coef[b - 1, vectors[a]] = weights[:n_first][used_of[a]]
-            coef[a, vectors[b]] = weights[n_first:][used_of[b]]
-            intercept[k] = constant
-        model = self._model_of(X, order[used], n_support=np.diff(at), coef=coef, intercept=intercept)
+        if planes:
+            own = np.fromiter(planes, np.intp, len(planes))
+            weights, starts = _joined([plane for plane, _ in planes.values()])
+            spread_pairs(weights, starts, first[own], second[own], segments, coef, used)
+            intercept[own] = [constant for _, constant in planes.values()]
+        if solved.together is not None:
+            own = solved.together.index
+            spread_pairs(
+                solved.together.u, solved.together.starts, first[own], second[own], segments, coef, used
+            )
+            intercept[own] = -solved.together.offset
+        n_support = np.add.reduceat(used, segments[:-1], dtype=np.intp)
+        vectors = np.flatnonzero(used)
+        coef = coef.take(vectors, axis=1)
+        model = self._model_of(X, order[vectors], n_support=n_support, coef=coef, intercept=intercept)
         self._publish(model)
         self.n_iter_ = np.ones(n_pairs, np.int32)
         self.dual_gap_ = np.full(n_pairs, np.inf)
         self.relative_gap_ = np.full(n_pairs, np.inf)
-        self.trace_: list[tuple[Record, ...]] = [()] * n_pairs
-        for k, (_, solution) in solved.items():
-            self.n_iter_[k] = max(1, solution.n_iter)
-            self.dual_gap_[k], self.relative_gap_[k] = solution.gap, solution.relative_gap
-            self.trace_[k] = solution.trace
+        self.trace_: Sequence[tuple[Record, ...]] = solved.traces(n_pairs)
+        self.n_iter_[begun] = np.maximum(1, solved.column("n_iter"))
+        self.dual_gap_[begun] = solved.column("gap")
+        self.relative_gap_[begun] = solved.column("relative_gap")
 
     def _linear_coef(self) -> Any:
         return super()._linear_coef() if len(self.classes_) == 2 else linear_coef(self.get_model())
@@ -268,6 +300,88 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             return self.classes_[np.argmax(self.decision_function(X), axis=1)]
         return self.classes_[voted_classes(self._pair_values(X), k, self.get_model().vote_order)]
 
+    # -- probabilities -------------------------------------------------------------------------
+
+    @property
+    def _with_probabilities(self) -> bool:
+        return self.probability != "deprecated" and bool(self.probability)
+
+    def _check_proba(self) -> bool:
+        if not self._with_probabilities:
+            raise AttributeError("predict_proba is not available when probability=False")
+        return True
+
+    @available_if(_check_proba)
+    def predict_proba(self, X: Any) -> Floats:
+        """Compute probabilities of the classes, with ``probability=True`` only.
+
+        Platt's sigmoids of the class pairs, fitted to held-out values of five folds, joined by pairwise
+        coupling. The class with the largest probability need not be that of `predict`, see `SVC`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`.
+        """
+        values = self._pair_values(X)
+        if self._calibrator is None:
+            raise NotFittedError("predict_proba is not available when fitted with probability=False")
+        order = self.get_model().vote_order
+        if order is None or len(order) == 2:
+            return self._calibrator.predict_proba(values)
+        # Coupling ends when it is accurate enough, in LIBSVM too: where exactly depends on the order.
+        from maxmargin.estimators._votes import reordered  # compiled: not at import
+
+        out = np.empty((len(values), len(order)))
+        out[:, order] = self._calibrator.in_order(order).predict_proba(reordered(values, order))
+        return out
+
+    @available_if(_check_proba)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Compute the logarithms of the probabilities, see `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of the probabilities in the order of `classes_`.
+        """
+        return np.log(self.predict_proba(X))
+
+    def get_calibrator(self) -> SigmoidCalibrator | None:
+        """Return what `predict_proba` makes probabilities of pair values with.
+
+        Returns
+        -------
+        maxmargin.estimators.calibration.SigmoidCalibrator or None
+            The sigmoids of the class pairs; None if the fit was not to have probabilities.
+        """
+        self._check_fitted()
+        return self._calibrator
+
+    @deprecated(_REMOVED.format("probA_"))  # type: ignore[prop-decorator]
+    @property
+    def probA_(self) -> Floats:
+        """Slopes of the sigmoids of class pairs in LIBSVM's layout; empty without probabilities."""
+        fitted = self.get_calibrator()
+        return np.empty(0) if fitted is None else fitted.A
+
+    @deprecated(_REMOVED.format("probB_"))  # type: ignore[prop-decorator]
+    @property
+    def probB_(self) -> Floats:
+        """Constants of the sigmoids of class pairs in LIBSVM's layout; empty without probabilities."""
+        fitted = self.get_calibrator()
+        return np.empty(0) if fitted is None else fitted.B
+
 
 def _pairs_of(n_classes: int) -> tuple[Index, Index]:
     """The first and the second class of each pair."""
@@ -276,22 +390,14 @@ def _pairs_of(n_classes: int) -> tuple[Index, Index]:
     return np.triu_indices(n_classes, 1)
 
 
+def _joined(parts: list[Floats]) -> tuple[Floats, Index]:
+    """Arrays one after the other, and where each starts."""
+    return np.concatenate(parts), np.cumsum([0, *map(len, parts[:-1])])
+
+
 def _start_name(pair: Index, problem: Dual) -> str:
     """The name of a pair's solution; problems of another kind do not start from it."""
     return f"{problem.name} {tuple(pair.tolist())}"
-
-
-def _hyperplane(problem: Dual | None, solution: Solution) -> tuple[Floats, float]:
-    """Coefficients and intercept of the decision function from a solution."""
-    u, offset = solution.u, solution.offset
-    if problem is None or problem.n_groups == 1:
-        return u, -float(offset[0])
-    # Two hulls: scaled so that the margin, half the sum of the multipliers, becomes 1.
-    margin, shift = 0.5 * (offset[0] + offset[1]), 0.5 * (offset[0] - offset[1])
-    if not margin > 0 or solution.status is Status.INFEASIBLE:
-        margin = 1.0  # touching hulls: nothing to scale to, but the direction is kept
-    signs = np.where(problem.group == 0, 1.0, -1.0)
-    return signs * u / margin, -float(shift / margin)
 
 
 def linear_coef(model: KernelModel) -> Any:

@@ -41,8 +41,11 @@ class SVC(BaseSVC):
         Constant of the poly and sigmoid kernels.
     shrinking : bool, default=True
         Accepted for compatibility; the solver decides by itself.
-    probability : "deprecated" or False
-        Probabilities come from `sklearn.calibration.CalibratedClassifierCV`.
+    probability : bool, default="deprecated"
+        Whether to have `predict_proba`; deprecated, as in scikit-learn. Five folds of every pair of classes
+        are trained from the solution of all rows, and Platt's sigmoids fitted to the values of held-out rows.
+        The class with the largest probability can be another than that of `predict`: sigmoids need not cross
+        1/2 at the decision value 0, and with more than two classes votes and coupling differ.
     tol : float, default=1e-3
         Largest violation of the KKT conditions, as in LIBSVM.
     cache_size : float, default=200
@@ -58,7 +61,7 @@ class SVC(BaseSVC):
     break_ties : bool, default=False
         Whether `predict` breaks ties by the values of the decision function.
     random_state : int, RandomState or None
-        Accepted for compatibility; training is deterministic.
+        Chooses the folds of ``probability=True``, always the same if None; training is deterministic.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         Penalty of the slacks; the squared one as in `sklearn.svm.LinearSVC`.
     solver : str or Solver, default="auto"
@@ -99,7 +102,10 @@ class SVC(BaseSVC):
         The same as a fraction of the optimal value, (primal - dual) / max(|primal|, |dual|).
     n_kernel_evals_, n_kernel_calls_ : int
         Kernel values computed, and used.
-    trace_ : list of tuple of Record
+    probA_, probB_ : ndarray of shape (n_pairs,)
+        The sigmoids P = 1 / (1 + exp(A f + B)) of the first class of each pair, in LIBSVM's signs; empty
+        without ``probability=True``. Deprecated, as in scikit-learn.
+    trace_ : sequence of tuple of Record
         The records of training, for each pair of classes.
     n_features_in_, feature_names_in_, shape_fit_
         As in scikit-learn.

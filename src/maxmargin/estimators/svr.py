@@ -22,6 +22,7 @@ from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.search_axes import Axis
 from maxmargin.estimators.targets import regression_targets
 from maxmargin.solvers.solution import Solution, Status
+from maxmargin.solvers.solutions import Solutions
 
 
 class BaseSVR(RegressorMixin, BaseSVM):
@@ -71,7 +72,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         self._assemble(X, order, solution)
         # Both variables of a sample in one row.
         self._keep_starts([("all", Start(order, solution.u.reshape(2, -1).T, box(problem)))])
-        report(self, [solution])
+        report(self, Solutions({0: solution}))
         return self
 
     def _warm(self, problem: Dual, order: Index) -> Floats | None:
@@ -84,7 +85,7 @@ class BaseSVR(RegressorMixin, BaseSVM):
         n = len(order)
         coef = solution.u[:n] + solution.u[n:]
         used = np.flatnonzero(coef)
-        intercept = np.array([-float(np.mean(solution.offset))])
+        intercept = np.array([-float(solution.offset.mean())])
         model = self._model_of(
             X, order[used], n_support=[len(used)], coef=coef[None, used], intercept=intercept
         )

@@ -46,7 +46,7 @@ class CachedRows:
 
     def _open_cache(self, segments: ArrayLike | None, *, lent: bool = False) -> None:
         n = self.n
-        self.lent = lent
+        self.lent, self.borrower = lent, None
         segments = self._asked = self._asked if segments is None else segments
         matrix = self.matrix
         given = matrix is not None

@@ -112,12 +112,12 @@ class Gram(DataRows):
         self.n = self.points.n
         self.columns: Index = np.arange(self.n)
         self.diag: Floats = kernel.diag(self.points)
-        large = not np.max(np.abs(self.diag), initial=0.0) <= _LARGEST_FLOAT32
+        large = not np.abs(self.diag).max(initial=0.0) <= _LARGEST_FLOAT32  # or not a number
         if self.dtype == np.float32 and (large or not kernel.float32_suffices(self.points)):
             self.dtype = np.dtype(np.float64)
             self.points = kernel.prepare(X, self.dtype, index=self.index)
             self.diag = kernel.diag(self.points)
-        if not np.isfinite(self.diag).all():
+        if large and not np.isfinite(self.diag).all():
             raise ValueError(
                 "Kernel values of these data are too large for float64: scale the features, for example with "
                 "StandardScaler, or use a smaller gamma or degree."
@@ -166,9 +166,13 @@ class Gram(DataRows):
             spare = self.cache_bytes
         return self.relative(self.dtype, index, min(spare, need))
 
-    def lend(self) -> None:
-        """Empty the cache and use none until `reopen`, so that its budget is free for other data."""
+    def lend(self, borrower: Any = None) -> None:
+        """Empty the cache and use none until `reopen`, so that its budget is free for other data.
+
+        The attribute `borrower` has these until then, for further problems over the same rows.
+        """
         self._open_cache(None, lent=True)
+        self.borrower = borrower
 
     def reopen(self) -> None:
         """Take back a budget that was lent."""

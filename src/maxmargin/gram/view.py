@@ -20,6 +20,7 @@ class View:
 
     # The rows of the table have columns that are not in the view: computing whole rows may be a waste.
     holds_all = in_place = False
+    borrower = None
 
     def __init__(self, base: DataRows, index: Index) -> None:
         self.base, self.columns, self.n = base, index, len(index)
@@ -158,7 +159,7 @@ class View:
         """Return None: the rows of a view are in the cache of its base."""
         return None
 
-    def lend(self) -> None:
+    def lend(self, borrower: Any = None) -> None:
         """Do nothing: the budget is that of the base."""
 
     def reopen(self) -> None:

@@ -140,9 +140,9 @@ class Kernel:
                     centre, X = robust, laid_out(given, dtype, index, robust, sparse)
                     norm = self._norms(X)
         outer, far_out = _DISTANT[dtype]
-        far = np.flatnonzero(~(norm <= outer))
         distant = None
-        if len(far):
+        if not (norm <= outer).all():
+            far = np.flatnonzero(~(norm <= outer))
             at = np.full(len(norm), -1)
             at[far] = np.arange(len(far))
             rows = far if index is None else index[far]

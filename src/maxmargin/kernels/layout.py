@@ -41,13 +41,18 @@ def _dense(X: Any, dtype: np.dtype[Any], index: Array | None, centre: Array | No
     if centre is None and index is None and not sp.issparse(X):
         return in_c_order(X, dtype)
     n = X.shape[0] if index is None else len(index)
+    sparse = sp.issparse(X)
     out = np.empty((n, X.shape[1]), dtype)
     step = max(1, costs.COPIED_VALUES // max(1, X.shape[1]))
     for s in range(0, n, step):
         if s:
             check()
-        part = X[s : s + step] if index is None else X[index[s : s + step]]
-        part = part.toarray() if sp.issparse(part) else part
+        if index is None:
+            part = X[s : s + step]
+        else:
+            rows = index[s : s + step]
+            part = X[rows] if sparse else X.take(rows, axis=0)  # in half the time
+        part = part.toarray() if sparse else part
         if centre is not None and index is not None and part.dtype == np.float64:
             part -= centre  # a copy already
         elif centre is not None:
@@ -152,4 +157,12 @@ def squared_norms(X: Any) -> Array:
         lines, out = Lines.of(X), np.empty(X.shape[0])
         row_squares(lines.indptr, lines.data, out)
         return out
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    if X.dtype == np.float64:
+        return np.einsum("ij,ij->i", X, X)
+    # In parts, which are converted faster than by `einsum`.
+    out = np.empty(len(X))
+    step = max(1, costs.COPIED_VALUES // max(1, X.shape[1]))
+    for s in range(0, len(X), step):
+        part = X[s : s + step].astype(np.float64)
+        np.einsum("ij,ij->i", part, part, out=out[s : s + step])
+    return out

@@ -90,8 +90,9 @@ class Panels:
     def put(self, lines: Lines, norm: Array, places: Array, samples: Array) -> None:
         """Store samples (-1: none) at places that are empty or were cleared."""
         there = samples >= 0
-        _scatter(*lines, samples[there], self.values, places[there], self.width, self.d, self.slope)
-        self.norm[places[there]] = norm[samples[there]]
+        places, samples = places[there], samples[there]
+        _scatter(*lines, samples, self.values, places, self.width, self.d, self.slope)
+        self.norm[places] = norm[samples]
 
     def clear(self, lines: Lines, places: Array, samples: Array) -> None:
         """Remove the given samples from their places."""

@@ -22,6 +22,7 @@ case, k, is far too pessimistic for sums of practical length.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,13 +88,12 @@ class Rounding:
     def of_any_sum(self, terms: int) -> float:
         """Bound `of_sum` for any rows and so many columns, per unit of the sum of |coef|."""
         adding = _DOUBLE * sum_of(terms)
-        with np.errstate(over="ignore"):
-            largest = float(np.max(self.size, initial=0.0))
-            if not self.distance:
-                return (self.unit + adding) * largest**2
-            return self.unit * (_LOG_2 * (3.0 * largest + 1.1) + 1.0) + adding
+        largest = float(self.size.max(initial=0.0))
+        if not self.distance:
+            return (self.unit + adding) * (largest * largest)
+        return self.unit * (_LOG_2 * (3.0 * largest + 1.1) + 1.0) + adding
 
 
 def sum_of(terms: float) -> float:
     """Error of a sum of so many rounded terms, in units in the last place."""
-    return 4.0 + 2.0 * float(np.sqrt(max(terms, 0.0)))
+    return 4.0 + 2.0 * math.sqrt(max(terms, 0.0))

@@ -22,7 +22,7 @@ from sklearn.utils.extmath import row_norms
 
 from maxmargin import _costs as costs
 from maxmargin._compiled.memo import Memo
-from maxmargin._compiled.memory import aligned, recycled
+from maxmargin._compiled.memory import Buffers
 from maxmargin.kernels._columns import compact
 from maxmargin.kernels.centre import central
 from maxmargin.kernels.kernel import Kernel
@@ -44,6 +44,8 @@ class SharedKernels:
         Precision of the matrices.
     keep : int
         Number of matrices that are kept; the least recently used goes first.
+    buffers : Buffers, optional
+        The memory of the matrices; fresh memory would cost more than the values of a kernel.
 
     Examples
     --------
@@ -55,13 +57,24 @@ class SharedKernels:
            [0.1353, 1.    ]])
     """
 
-    def __init__(self, X: Any, dtype: Any = np.float32, keep: int = costs.KEPT_MATRICES) -> None:
+    def __init__(
+        self,
+        X: Any,
+        dtype: Any = np.float32,
+        keep: int = costs.KEPT_MATRICES,
+        buffers: Buffers | None = None,
+    ) -> None:
         self.X, self.dtype = X, np.dtype(dtype)
+        self._buffers = Buffers() if buffers is None else buffers
         self._matrices, self._base = Memo(keep), Memo()
 
     def matrix(self, kernel: Kernel) -> Array:
         """Return the kernel matrix; the same array for the same kernel while it is kept."""
         return self._matrices.get(kernel, lambda: self._compute(kernel))
+
+    def distances(self, name: str) -> Array:
+        """Return squared distances of all rows ("rbf"), or sums of absolute differences ("laplacian")."""
+        return self._of(name)
 
     def _compute(self, kernel: Kernel) -> Array:
         if kernel.name == "precomputed":
@@ -74,14 +87,15 @@ class SharedKernels:
         if kernel.name in ("rbf", "laplacian"):
             from maxmargin.kernels._widths import exponentials  # compiled: not at import
 
-            return exponentials(self._of(str(kernel.name)), kernel.gamma)
+            D = self._of(str(kernel.name))
+            return exponentials(D, kernel.gamma, self._buffers.empty(D.shape, D.dtype))
         G = self._of("linear")
         if kernel.name == "linear":
             return G
         from maxmargin.kernels._form import KINDS
         from maxmargin.kernels._tiles import transform  # compiled: not at import
 
-        out, number = aligned(G.shape, G.dtype), G.dtype.type
+        out, number = self._buffers.empty(G.shape, G.dtype), G.dtype.type
         slope, shift = number(kernel.gamma), number(kernel.coef0)
         transform(KINDS[kernel.name], G, slope, shift, int(kernel.degree), out, np.arange(len(G)), 0)
         return out
@@ -93,7 +107,7 @@ class SharedKernels:
         X: Any = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
         X = compact(without_duplicates(X.tocsr())) if sp.issparse(X) else X
         if name == "rbf":
-            return _squared_distances(X, self.dtype)
+            return _squared_distances(X, self.dtype, self._buffers)
         elif name == "laplacian":
             D = manhattan_distances(X)
         else:
@@ -102,7 +116,7 @@ class SharedKernels:
         return np.ascontiguousarray(D, dtype=self.dtype)
 
 
-def _squared_distances(X: Any, dtype: Any) -> Array:
+def _squared_distances(X: Any, dtype: Any, buffers: Buffers) -> Array:
     """Squared distances of all rows, from norms and products unless these cancel."""
     from maxmargin.kernels._accurate import squared_distances  # compiled: not at import
 
@@ -114,7 +128,7 @@ def _squared_distances(X: Any, dtype: Any) -> Array:
         else:
             X = np.ascontiguousarray(X - central(X))  # a common offset of all rows would cost digits
             norm = row_norms(X, squared=True)
-            D = _from_products(X, norm, dtype)
+            D = _from_products(X, norm, buffers.empty((len(X), len(X)), dtype))
     distant = np.flatnonzero(~(norm <= _DISTANT * np.median(norm)))
     if len(distant):
         with np.errstate(over="ignore"):
@@ -124,22 +138,17 @@ def _squared_distances(X: Any, dtype: Any) -> Array:
     return D
 
 
-def _from_products(X: Array, norm: Array, dtype: Any) -> Array:
-    """Squared distances of dense rows with given squared norms, in tiles that stay in the cache."""
+def _from_products(X: Array, norm: Array, D: Array) -> Array:
+    """Fill D with squared distances of rows with given squared norms, in tiles that stay in the cache."""
+    from maxmargin.kernels._widths import fill_distances  # compiled: not at import
+
     n, size = len(X), costs.DISTANCE_TILE
-    D, products = recycled((n, n), dtype), np.empty(size * size)
+    products = np.empty(size * size)
     for a in range(0, n, size):
         b = min(a + size, n)
         for c in range(a, n, size):
             d = min(c + size, n)
             tile = products[: (b - a) * (d - c)].reshape(b - a, d - c)
             np.matmul(X[a:b], X[c:d].T, out=tile)
-            tile *= -2.0
-            tile += norm[a:b, None]
-            tile += norm[c:d]
-            np.maximum(tile, 0.0, out=tile)
-            # Solvers rely on symmetry: the order of the sums differs on the two sides of the diagonal.
-            D[a:b, c:d] = tile if c > a else np.maximum(tile, tile.T)
-            if c > a:
-                D[c:d, a:b] = tile.T
+            fill_distances(tile, norm, a, c, D)
     return D

@@ -3,7 +3,18 @@
 >>> from maxmargin.model_selection import SVMSearchCV
 """
 
+from maxmargin.model_selection.evaluator import Evaluation, Evaluator
 from maxmargin.model_selection.path import Grid, Path, arborescence, cost_matrix, heuristic, up
 from maxmargin.model_selection.search import SVMSearchCV
 
-__all__ = ["Grid", "Path", "SVMSearchCV", "arborescence", "cost_matrix", "heuristic", "up"]
+__all__ = [
+    "Evaluation",
+    "Evaluator",
+    "Grid",
+    "Path",
+    "SVMSearchCV",
+    "arborescence",
+    "cost_matrix",
+    "heuristic",
+    "up",
+]

@@ -6,6 +6,8 @@ import copy
 import threading
 import uuid
 import weakref
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
 from maxmargin._compiled.memo import Memo
+from maxmargin._compiled.memory import Buffers
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin._types import Index
 from maxmargin.estimators.search_axes import kernel_of
@@ -24,6 +27,8 @@ from maxmargin.kernels.shared import SharedKernels
 from maxmargin.model_selection.refusal import Refused, because
 from maxmargin.model_selection.row_wise import is_row_wise
 
+#: Data sets on which the jobs of a search work at the same time, at most: each has matrices of its own.
+FOLDS_AT_A_TIME = 2
 # Share of all values by which rows may differ that two methods of a transformer return.
 _ROUNDING = 1e-9
 
@@ -94,7 +99,11 @@ class Folds:
         self.memory, self.keep, self.scores_training = memory, keep, scores_training
         self.token = uuid.uuid4().hex
         # By fold and setting the prepared rows, each of them by precision and kind of kernel.
-        self._made = Memo(keep)
+        self._made = Memo(keep, lambda key: self._to_come[key] > 0)
+        self._lock = threading.Lock()
+        # How often jobs of this process will ask for the rows of a fold and setting.
+        self._to_come: Counter[tuple[int | None, int | None]] = Counter()
+        self._buffers = Buffers()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _received, (self.token, self.memory, self.keep, self.scores_training)
@@ -102,6 +111,14 @@ class Folds:
     def release(self) -> None:
         """Give back the memory of the folds."""
         self._made.clear()
+        self._buffers.release()
+
+    def expect(self, jobs: Iterable[tuple[Iterable[int], int]]) -> None:
+        """Keep the rows of a fold until the last of these jobs, given by their folds and setting, has them.
+
+        A job that is late would otherwise prepare them again.
+        """
+        self._to_come = Counter((k, setting) for folds, setting in jobs for k in folds)
 
     def get(
         self,
@@ -125,15 +142,18 @@ class Folds:
         own = (np.dtype(dtype).name, kind)
         if is_row_wise(before):
             made = self._made.get((None, steps), Memo).get(
-                own, lambda: self._with_kernels(self._whole(X, y, before, kind), dtype)
+                own, lambda: self._with_kernels(self._whole(X, y, before, kind), dtype, self.keep)
             )
             if isinstance(made, Refused):
                 return made
             # A shared matrix has every row once.
             if made[1] is None or len(np.unique(train)) == len(train):
                 return Fold(made[0], train, test, made[1])
-        made = self._made.get((k, steps), Memo).get(
-            own, lambda: self._with_kernels(self._prepared(X, y, split, before, kind), dtype)
+        of_fold = self._made.get((k, steps), Memo)
+        with self._lock:
+            self._to_come[k, steps] -= 1
+        made = of_fold.get(
+            own, lambda: self._with_kernels(self._prepared(X, y, split, before, kind), dtype, 1)
         )
         if isinstance(made, Refused):
             return made
@@ -188,12 +208,12 @@ class Folds:
             return Refused("the pipeline transforms training rows in one way to fit, in another to score")
         return found
 
-    def _with_kernels(self, X: Any, dtype: Any) -> tuple[Any, SharedKernels | None] | Refused:
+    def _with_kernels(self, X: Any, dtype: Any, keep: int) -> tuple[Any, SharedKernels | None] | Refused:
         if isinstance(X, Refused):
             return X
         # The distances and the kernels of two widths.
         size = 3 * np.dtype(dtype).itemsize * num_samples(X) ** 2
-        return X, SharedKernels(X, dtype) if size <= self.memory else None
+        return X, SharedKernels(X, dtype, keep, self._buffers) if size <= self.memory else None
 
 
 _receiving = threading.Lock()

@@ -11,6 +11,7 @@ from maxmargin._compiled.memo import Memo
 from maxmargin._types import Index
 from maxmargin.model_selection.counts import Counts
 from maxmargin.model_selection.folds import Folds
+from maxmargin.model_selection.starts import Starts
 
 #: Scores and times of a node on a fold, as scikit-learn's `cv_results_` is made of, and its trainer.
 Result = dict[str, Any]
@@ -54,5 +55,9 @@ class SearchSetup:
     counts: Counts = field(default_factory=Counts)
     # Values that are the same in several jobs: labels of folds, classes and weights.
     memo: Memo = field(default_factory=Memo)
+    # Solutions of earlier jobs; None if no job follows that could start from them.
+    starts: Starts | None = None
+    # Whether results have the values of class pairs for held-out rows, as "values".
+    keep_values: bool = False
     # scikit-learn's configuration, of which every thread has its own.
     config: dict[str, Any] = field(default_factory=get_config)

@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from maxmargin.estimators.search_axes import Axis
+from maxmargin.model_selection.folds import FOLDS_AT_A_TIME
 from maxmargin.model_selection.jobs import Job
 from maxmargin.model_selection.path import Path
 from maxmargin.model_selection.pipelines import split_parameters, split_pipeline, steps_before
@@ -74,10 +77,11 @@ def jobs_of(
 ) -> list[Job]:
     """Jobs that share a kernel matrix follow each other.
 
-    All folds of an `SVC` or `SVR` are one job, as they start from each other, if they share their rows and
-    there are enough jobs for the workers. Where the steps before the last learn from the training rows, every
-    fold has rows and distances of its own, so that all jobs of a fold follow each other. Within a setting the
-    largest gamma comes first, see `_largest_gamma_first`.
+    Folds of an `SVC` or `SVR` that share their rows start from each other: all are one job if there are
+    enough jobs for the workers, otherwise as many jobs as there are workers. Where the steps before the last
+    learn from the training rows, every fold has rows and distances of its own, so that all jobs of a fold
+    follow each other; with more than one worker the jobs of two folds alternate, and no worker waits while
+    another prepares the rows. Within a setting the largest gamma comes first, see `_largest_gamma_first`.
     """
     _, last, prefix = split_pipeline(estimator)
     found: dict[int, list[tuple[int, int]]] = {}
@@ -92,16 +96,24 @@ def jobs_of(
         for setting, part in _one_preprocessing(tree, outer):
             settings.setdefault(setting, []).append(part)
     count = sum(map(len, settings.values()))
+    alone = _groups(n_splits, n_splits)
     jobs: list[Job] = []
     for number, some_parts in enumerate(settings.values()):
         parts = _largest_gamma_first(some_parts, candidates, f"{prefix}gamma")
         if not is_row_wise(steps_before(estimator, outer[parts[0][0][0]])):
-            jobs += [Job((k,), nodes, links, number) for k in range(n_splits) for nodes, links in parts]
+            both = min(FOLDS_AT_A_TIME, workers)
+            for first in range(0, n_splits, both):
+                some = range(first, min(first + both, n_splits))
+                jobs += [Job((k,), nodes, links, number) for nodes, links in parts for k in some]
             continue
-        one_for_all = has_c_path(last) and count >= 2 * workers
-        folds = [tuple(range(n_splits))] if one_for_all else [(k,) for k in range(n_splits)]
+        folds = _groups(n_splits, 1 if count >= 2 * workers else workers) if has_c_path(last) else alone
         jobs += [Job(some, nodes, links, number) for nodes, links in parts for some in folds]
     return jobs
+
+
+def _groups(n_splits: int, number: int) -> list[tuple[int, ...]]:
+    """The folds in at most `number` groups of neighbours."""
+    return [tuple(part.tolist()) for part in np.array_split(np.arange(n_splits), min(number, n_splits))]
 
 
 def _one_preprocessing(tree: Any, outer: Sequence[dict[str, Any]]) -> list[tuple[Any, Any]]:

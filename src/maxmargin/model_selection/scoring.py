@@ -20,7 +20,7 @@ from maxmargin._types import Floats
 from maxmargin.estimators.decisions import decision_values, voted_classes
 from maxmargin.model_selection.refusal import Refused, because
 
-_METHODS = ("predict", "decision_function", "score_samples")
+_METHODS = ("predict", "decision_function", "score_samples", "predict_proba", "predict_log_proba")
 
 
 class PairAnswers:
@@ -177,6 +177,13 @@ def _number(score: Any) -> Any:
     return value
 
 
+def asks_for_probabilities(scorers: Any) -> bool:
+    """Whether a scorer says that it needs probabilities."""
+    several = scorers_by_name(scorers)
+    methods = [response_methods(s) for s in ([scorers] if several is None else several.values())]
+    return any("proba" in of_scorer[0] for of_scorer in methods if of_scorer)
+
+
 def check_scorers(scorers: Any, scoring: Any, estimator: Any, candidates: Sequence[dict[str, Any]]) -> None:
     """Refuse a scorer that needs a method that no candidate has, before anything is trained.
 
@@ -193,8 +200,10 @@ def check_scorers(scorers: Any, scoring: Any, estimator: Any, candidates: Sequen
         advice = "choose another score"
         if any("proba" in method for method in methods):
             advice = (
-                "choose a score of labels or of decision values (such as 'accuracy' or 'roc_auc'), or search "
-                f"CalibratedClassifierCV({kind}(), ensemble=False) with sklearn.model_selection.GridSearchCV"
+                "choose a score of labels or of decision values (such as 'accuracy' or 'roc_auc'), set "
+                "probability=True where the estimator has it (calibrate acts after the choice), use SVCCV, "
+                f"or search CalibratedClassifierCV({kind}(), ensemble=False) with "
+                "sklearn.model_selection.GridSearchCV"
             )
         named = f"{{{name!r}: {scoring[name]!r}}}" if isinstance(scoring, dict) else repr(name)
         raise ValueError(

@@ -5,21 +5,22 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
+from sklearn.model_selection import GridSearchCV, ParameterGrid, ParameterSampler, check_cv
 from sklearn.utils.validation import indexable
 from threadpoolctl import threadpool_limits
 
 from maxmargin._sklearn import (
     Interval,
+    StrOptions,
     best_index,
     check_method_params,
     check_refit,
@@ -28,14 +29,19 @@ from maxmargin._sklearn import (
     parameter_constraints,
     results_of_search,
     routed_parameters,
+    safe_indexing,
     scorers_by_name,
     scorers_of_search,
     warn_or_raise_about_fit_failures,
 )
-from maxmargin.estimators.base import BaseSVM
-from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.model_selection.calibrated import (
+    CalibratedMixin,
+    calibrator_of,
+    check_calibration,
+    held_out_values,
+)
 from maxmargin.model_selection.checkpoint import Checkpoint, fingerprint
-from maxmargin.model_selection.folds import Folds
+from maxmargin.model_selection.folds import FOLDS_AT_A_TIME, Folds
 from maxmargin.model_selection.jobs import Job, Key, Result, SearchSetup
 from maxmargin.model_selection.pipelines import split_pipeline
 from maxmargin.model_selection.plan import jobs_of, parents_of
@@ -43,14 +49,19 @@ from maxmargin.model_selection.progress import ProgressBar
 from maxmargin.model_selection.results import average_finished_folds, in_order, trainers_of
 from maxmargin.model_selection.runner import run_job
 from maxmargin.model_selection.scoring import check_scorers
+from maxmargin.model_selection.supported import check_estimator, row_indices
 from maxmargin.solvers.interrupt import watch_interrupt
 
+# Parameters that do not change the scores.
+_NOT_RESULTS = (
+    "n_jobs", "verbose", "refit", "pre_dispatch", "progress", "checkpoint", "memory", "calibrate",
+)  # fmt: skip
 # How often jobs that were lost with their worker are sent again.
 _ATTEMPTS = 3
 
 
-class SVMSearchCV(GridSearchCV):
-    r"""Exhaustive search over parameters; takes the place of `sklearn.model_selection.GridSearchCV`.
+class SVMSearchCV(CalibratedMixin, GridSearchCV):
+    r"""Search over parameters; takes the place of scikit-learn's `GridSearchCV` and `RandomizedSearchCV`.
 
     For the estimators of this library, and pipelines that end in one. All nodes and folds share one matrix of
     squared distances (or of inner products), from which the kernel of every width is one pass; every node
@@ -64,7 +75,7 @@ class SVMSearchCV(GridSearchCV):
         An estimator of this library or of a subclass, or a pipeline that ends in one. The steps before it are
         fitted per fold.
     param_grid : dict or list of dict
-        Names of parameters to values, as in scikit-learn.
+        Names of parameters to values, as in scikit-learn; with `n_iter` also to distributions.
     scoring, refit, cv, verbose, error_score, return_train_score
         As in `sklearn.model_selection.GridSearchCV`.
     n_jobs : int, default=None
@@ -85,6 +96,14 @@ class SVMSearchCV(GridSearchCV):
         half a second or more and the estimator is not `verbose` itself.
     pre_dispatch : int or str
         As in scikit-learn.
+    n_iter : int, default=None
+        Number of random combinations that are tried, as in `sklearn.model_selection.RandomizedSearchCV`; None
+        for all combinations.
+    random_state : int, RandomState or None, default=None
+        Seed of the random combinations.
+    calibrate : {"sigmoid", "isotonic", "temperature"} or None, default=None
+        Whether `predict_proba` turns decision values into probabilities, by a function that is fitted to the
+        values of held-out rows for the best combination; for `SVC` and `NuSVC`, with `refit`.
 
     Attributes
     ----------
@@ -98,6 +117,8 @@ class SVMSearchCV(GridSearchCV):
         For each candidate the name of its trainer: "C path" (compiled code along C), "warm fits" (the
         estimator's own `fit`, started from the parent's solution) or "scikit-learn" (fits without any of
         this), with the reason why no faster one could be used; several if the folds differ.
+    calibrator_ : Calibrator
+        What turns decision values into probabilities, with `calibrate`.
     interrupted_ : bool
         Whether the search was ended by Ctrl-C. Means are then over the folds that were done, and NaN where
         none was.
@@ -124,6 +145,9 @@ class SVMSearchCV(GridSearchCV):
         "memory": [Interval(Real, 0, None, closed="left")],
         "checkpoint": [object],
         "progress": ["boolean", None],
+        "n_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "calibrate": [StrOptions({"sigmoid", "isotonic", "temperature"}), None],
     }
 
     def __init__(
@@ -143,6 +167,9 @@ class SVMSearchCV(GridSearchCV):
         memory: float = 2000.0,
         checkpoint: Any = None,
         progress: bool | None = None,
+        n_iter: int | None = None,
+        random_state: Any = None,
+        calibrate: str | None = None,
     ) -> None:
         super().__init__(
             estimator=estimator, param_grid=param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv,
@@ -153,6 +180,9 @@ class SVMSearchCV(GridSearchCV):
         self.memory = memory
         self.checkpoint = checkpoint
         self.progress = progress
+        self.n_iter = n_iter
+        self.random_state = random_state
+        self.calibrate = calibrate
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> SVMSearchCV:
@@ -172,20 +202,21 @@ class SVMSearchCV(GridSearchCV):
         self : object
             The fitted search.
         """
-        _check_estimator(self.estimator)
+        check_estimator(self.estimator, type(self).__name__)
         scorers, refit_metric = scorers_of_search(self)
         X, y = indexable(X, y)
         params = check_method_params(X, params=params)
         routed = routed_parameters(self, params)
         cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.n_splits_ = cv.get_n_splits(X, y, **routed.splitter.split)
-        splits = [(_indices(a), _indices(b)) for a, b in cv.split(X, y, **routed.splitter.split)]
+        splits = [(row_indices(a), row_indices(b)) for a, b in cv.split(X, y, **routed.splitter.split)]
         if len(splits) != self.n_splits_:
             raise ValueError(
                 "cv.split and cv.get_n_splits return inconsistent results. "
                 f"Expected {self.n_splits_} splits, got {len(splits)}"
             )
-        candidates = list(ParameterGrid(self.param_grid))
+        candidates = self._candidates()
+        check_calibration(self.calibrate, self.estimator)
         check_scorers(scorers, self.scoring, self.estimator, candidates)
         parents = parents_of(self.estimator, candidates, self.path)
         jobs = jobs_of(self.estimator, candidates, parents, len(splits), self._workers())
@@ -198,7 +229,7 @@ class SVMSearchCV(GridSearchCV):
             estimator=clone(self.estimator), candidates=candidates, splits=splits, scorers=scorers,
             fit_params=dict(routed.estimator.fit), score_params=dict(routed.scorer.score),
             return_train_score=self.return_train_score, error_score=self.error_score,
-            folds=Folds(self.memory * 1e6, min(2, self._workers()), self.return_train_score),
+            folds=Folds(self.memory * 1e6, min(FOLDS_AT_A_TIME, self._workers()), self.return_train_score),
             workers=self._workers(),
         )  # fmt: skip
         with ProgressBar(self._progress(), len(candidates), len(splits), setup.counts) as bar:
@@ -216,7 +247,21 @@ class SVMSearchCV(GridSearchCV):
                 average_finished_folds(results)
             bar.refitting = bool(self.refit)
             self._finish(X, y, scorers, refit_metric, results, out, routed)
+            if self.calibrate is not None and self.refit:
+                self._calibrate(X, y, setup)
         return self
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        """The parameter combinations: all of a grid, or random draws."""
+        if self.n_iter is not None:
+            return list(ParameterSampler(self.param_grid, self.n_iter, random_state=self.random_state))
+        grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid
+        for name, values in ((k, v) for grid in grids for k, v in dict(grid).items()):
+            if hasattr(values, "rvs"):
+                raise TypeError(
+                    f"The values of {name} are a distribution: give n_iter, the number of random draws."
+                )
+        return list(ParameterGrid(self.param_grid))
 
     # -- training ------------------------------------------------------------------------------
 
@@ -232,7 +277,7 @@ class SVMSearchCV(GridSearchCV):
         store = None
         if self.checkpoint is not None:
             own = self.get_params(deep=False)
-            for name in ("n_jobs", "verbose", "refit", "pre_dispatch", "progress", "checkpoint", "memory"):
+            for name in _NOT_RESULTS:
                 own.pop(name)
             own_fingerprint = fingerprint(
                 sorted((k, repr(v)) for k, v in own.items()), X, y, setup.splits, setup.fit_params
@@ -288,6 +333,7 @@ class SVMSearchCV(GridSearchCV):
     ) -> Iterator[tuple[Job, list[list[Result]]]]:
         """Jobs and their results as they come."""
         workers = self._workers()
+        setup.folds.expect((job.folds, job.setting) for job in jobs)
         if workers == 1 or len(jobs) <= 1:
             for job in jobs:
                 yield job, run_job(X, y, setup, job)
@@ -301,6 +347,24 @@ class SVMSearchCV(GridSearchCV):
         return int(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
 
     # -- results -------------------------------------------------------------------------------
+
+    def _calibrate(self, X: Any, y: Any, setup: SearchSetup) -> None:
+        """Fit the calibrator to the values of held-out rows for the best candidate."""
+        values = held_out_values(X, y, setup, self.best_params_)
+        labels = [np.asarray(safe_indexing(y, test)) for _, test in setup.splits]
+        assert self.calibrate is not None
+        self.calibrator_ = calibrator_of(self.calibrate, values, labels, self.classes_)
+
+    def _has_probabilities(self) -> bool:
+        if self.calibrate is None:
+            model = self.best_estimator_ if hasattr(self, "best_estimator_") else self.estimator
+            return callable(model.predict_proba)  # or raises AttributeError, with the reason
+        return True
+
+    def _probabilities(self, X: Any) -> Any:
+        if self.calibrate is None:
+            return self.best_estimator_.predict_proba(X)
+        return super()._probabilities(X)
 
     def _report(self, found: dict[Key, Result], jobs: list[Job], n_candidates: int) -> None:
         """`trainers_` and `path_`; with `verbose` how many candidates each trainer has trained."""
@@ -336,30 +400,6 @@ class SVMSearchCV(GridSearchCV):
         several = scorers_by_name(scorers)
         self.scorer_ = scorers if several is None else several
         self.cv_results_ = results
-
-
-# Estimators that maxmargin has under the names of scikit-learn's.
-_SAME_NAMES = ("SVC", "NuSVC", "OneClassSVM", "SVR", "NuSVR")
-
-
-def _check_estimator(estimator: Any) -> None:
-    """Refuse estimators of other libraries, which may have the same names."""
-    _, last, _ = split_pipeline(estimator)
-    if isinstance(last, BaseSVM | IncrementalSVC):
-        return
-    kind = type(last)
-    name, library = kind.__name__, kind.__module__.partition(".")[0]
-    ours = f"Import {name} from maxmargin, or use" if name in _SAME_NAMES else "Use"
-    raise TypeError(
-        "SVMSearchCV searches the parameters of estimators of maxmargin, alone or at the end of a pipeline; "
-        f"got {name} of {library}. {ours} sklearn.model_selection.GridSearchCV."
-    )
-
-
-def _indices(rows: Any) -> Any:
-    """Rows of a split: indices, or a mask as scikit-learn allows too."""
-    rows = np.asarray(rows)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows
 
 
 def _tagged(X: Any, y: Any, setup: SearchSetup, job: Job) -> tuple[Job, list[list[Result]]]:

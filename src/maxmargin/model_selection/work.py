@@ -197,13 +197,15 @@ class FoldWork:
             found.append(scores)
         return found
 
-    def result(self, scores: Sequence[Any], trained: float, scored: float) -> Result:
-        """The result of a node, as that of scikit-learn's `fit_and_score`."""
+    def result(self, scores: Sequence[Any], trained: float, scored: float, values: Any = None) -> Result:
+        """The result of a node, as that of scikit-learn's `fit_and_score`, and values of held-out rows."""
         result: Result = {"fit_error": None, "test_scores": scores[0]}
         if self.setup.return_train_score:
             result["train_scores"] = scores[1]
         result["n_test_samples"] = len(self.split[1])
         result["fit_time"], result["score_time"] = trained, scored
+        if self.setup.keep_values and values is not None:
+            result["values"] = values
         return result
 
     def _training_of(self, node: int, data: Sequence[Any]) -> Callable[[], Any]:

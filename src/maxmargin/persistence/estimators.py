@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin._compiled.threads import effective_n_jobs
+from maxmargin.estimators.calibration import SigmoidCalibrator
 from maxmargin.estimators.held_rows import HeldRows
 from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.kernels.kernel import Kernel
@@ -42,6 +43,8 @@ _PAIRS: Fields = {
     "dual_gap_": ArrayField(("pairs",), finite=False),
     "relative_gap_": ArrayField(("pairs",), finite=False, missing=np.nan),
     "_vote_order": ArrayField(("classes",), ("i4", "i8"), low=0, below="classes", optional=True),
+    "_prob_a": ArrayField(("pairs",), optional=True),
+    "_prob_b": ArrayField(("pairs",), optional=True),
 }
 _ONE: Fields = {
     **_COMMON,
@@ -64,6 +67,12 @@ def _begin_svm(estimator: Any) -> Values:
         "support_vectors_": model.support_vectors,
         "_vote_order": model.vote_order,
     }
+
+
+def _begin_pairs(estimator: Any) -> Values:
+    sigmoids = estimator.get_calibrator()
+    A, B = (None, None) if sigmoids is None else (sigmoids.A, sigmoids.B)
+    return {**_begin_svm(estimator), "_prob_a": A, "_prob_b": B}
 
 
 def _common_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
@@ -121,6 +130,14 @@ def _finish_svm(estimator: Any, found: Values, sizes: Sizes) -> None:
         raise Refused(f"an inconsistent model: {error}") from None
 
 
+def _finish_pairs(estimator: Any, found: Values, sizes: Sizes) -> None:
+    A, B = found.pop("_prob_a"), found.pop("_prob_b")
+    if (A is None) != (B is None):
+        raise Refused("one half of the sigmoids of probabilities")
+    found["_calibrator"] = None if A is None else SigmoidCalibrator(sizes["classes"], A, B)
+    _finish_svm(estimator, found, sizes)
+
+
 def _finish_one_class(estimator: Any, found: Values, sizes: Sizes) -> None:
     found["intercept_"] = -found.pop("offset_")
     _finish_svm(estimator, found, sizes)
@@ -158,7 +175,7 @@ def _finish_incremental(estimator: Any, found: Values, sizes: Sizes) -> None:
 
 
 _REGRESSION: Fields = {**_ONE, "intercept_": ArrayField((1,))}
-_ONE_VS_ONE = Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_svm, "classes_", _begin_svm)
+_ONE_VS_ONE = Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_pairs)
 _OUTLIERS = Entry(
     "maxmargin",
     {**_ONE, "offset_": ArrayField((1,))},

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from maxmargin._files import File, writing
 from maxmargin._types import Floats, Index
+from maxmargin.estimators.calibration import SigmoidCalibrator
 from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.kernels.kernel import Kernel
@@ -63,8 +64,9 @@ def load_libsvm(file: File, *, n_features: int | None = None) -> Any:
     C, nu, epsilon, tol and the like are not in the file: these parameters have their defaults. `support_`
     counts the support vectors of the file, `status_` is "unknown"; `dual_gap_` and `relative_gap_` are
     NaN, as is `epsilon_` of `NuSVR`. `classes_` are ascending; where classes have equally many votes, the one
-    that comes first in the file wins, as in LIBSVM. Probability estimates (probA, probB, prob_density_marks)
-    are ignored.
+    that comes first in the file wins, as in LIBSVM. The sigmoids of a classifier's probabilities (probA,
+    probB) are read, and the parameter `probability` is True; those of regressions and one-class models
+    (probA, prob_density_marks) are ignored.
 
     Examples
     --------
@@ -105,6 +107,8 @@ def _made(text: Text) -> Any:
             parameters[key] = getattr(text, key)
     if text.kernel in ("poly", "rbf", "sigmoid"):
         parameters["gamma"] = text.gamma
+    if text.svm_type in PAIRS and len(text.prob_a):
+        parameters["probability"] = True
     return getattr(maxmargin, {**PAIRS, **SINGLE}[text.svm_type][0])(**parameters)
 
 
@@ -140,6 +144,9 @@ def _pairs(estimator: Any, text: Text) -> tuple[KernelModel, dict[str, Any]]:
         "n_iter_": np.zeros(len(values), np.int32),
         "dual_gap_": np.full(len(values), np.nan),
         "relative_gap_": np.full(len(values), np.nan),
+        "_calibrator": (
+            SigmoidCalibrator(k, text.prob_a, text.prob_b).in_order(order) if len(text.prob_a) else None
+        ),
     }
 
 
@@ -267,6 +274,11 @@ def _pair_part(estimator: Any, model: KernelModel) -> tuple[list[str], Floats, I
     rho = " ".join(f"{v:.17g}" for v in 0.0 - values)
     head = [f"nr_class {k}", f"total_sv {len(rows)}", f"rho {rho}"]
     head.append("label " + " ".join(str(v) for v in labels[order]))
+    fitted = None if isinstance(estimator, IncrementalSVC) else estimator.get_calibrator()
+    if fitted is not None:
+        sigmoids = fitted.in_order(order)
+        head.append("probA " + " ".join(f"{v:.17g}" for v in sigmoids.A))
+        head.append("probB " + " ".join(f"{v:.17g}" for v in sigmoids.B))
     head.append("nr_sv " + " ".join(str(v) for v in sizes[order]))
     return head, coef, by_class[rows]
 

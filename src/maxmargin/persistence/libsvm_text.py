@@ -25,7 +25,7 @@ KERNELS = {
 _LARGEST = 2**31 - 1
 # A support vector with some million features; also limits files without line ends.
 _LONGEST_LINE = 1 << 26
-_IGNORED = ("probA", "probB", "prob_density_marks")
+_IGNORED = ("prob_density_marks",)
 
 
 @dataclass
@@ -44,6 +44,8 @@ class Text:
     n_classes: int = 0
     total: int = 0
     rho: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    prob_a: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    prob_b: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     n_support: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     coef: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
@@ -145,6 +147,8 @@ class _Reader:
             self.fail(f"nr_class is {k}")
         if len(text.rho) != (k * (k - 1) // 2 if pairs else 1):
             self.fail(f"rho has {len(text.rho)} values, which does not fit nr_class {k}")
+        if pairs and {len(text.prob_a), len(text.prob_b)} not in ({0}, {len(text.rho)}):
+            self.fail(f"probA and probB do not have a value for each of {len(text.rho)} pairs of classes")
         if not pairs:
             if len(text.labels) or len(text.n_support):
                 self.fail(f"a model of type {text.svm_type} has no labels")
@@ -209,6 +213,12 @@ class _Reader:
     def _rho(self, words: list[bytes]) -> None:
         self.text.rho = np.array([self._number(word) for word in words])
 
+    def _prob_a(self, words: list[bytes]) -> None:
+        self.text.prob_a = np.array([self._number(word) for word in words])
+
+    def _prob_b(self, words: list[bytes]) -> None:
+        self.text.prob_b = np.array([self._number(word) for word in words])
+
     def _label(self, words: list[bytes]) -> None:
         self.text.labels = np.array([self._integer(word) for word in words], np.int64)
 
@@ -224,6 +234,8 @@ class _Reader:
         "nr_class": _nr_class,
         "total_sv": _total_sv,
         "rho": _rho,
+        "probA": _prob_a,
+        "probB": _prob_b,
         "label": _label,
         "nr_sv": _nr_sv,
     }

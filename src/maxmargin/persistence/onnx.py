@@ -3,7 +3,9 @@
 The operators SVMClassifier and SVMRegressor of ai.onnx.ml support float32 only, break ties of votes and order
 classes in their own way, and have no laplacian kernel. So a graph is built of MatMul, Exp and the like. It
 has one input ``X`` and two outputs, ``label`` and ``decision_function``, which are those of the estimator. A
-regression has one output, ``variable``.
+classifier of two classes that has probabilities has a third, ``probabilities``; a regression has one,
+``variable``. The coupling of more classes is an iteration that ends when it is accurate enough, and is left
+out.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from maxmargin._files import File, writing
 from maxmargin._types import Floats
+from maxmargin.estimators.calibration import LEAST, SigmoidCalibrator
 from maxmargin.estimators.model import KernelModel
 from maxmargin.persistence.estimators import ESTIMATORS
 from maxmargin.persistence.onnx_graph import Graph
@@ -45,8 +48,9 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` of shape (n_samples, n_features), dense; outputs ``label`` and ``decision_function``, of a
-        regression ``variable`` of shape (n_samples,), the predicted targets.
+        Input ``X`` of shape (n_samples, n_features), dense; outputs ``label`` and ``decision_function``, with
+        two classes and ``probability=True`` also ``probabilities``; of a regression ``variable`` of shape
+        (n_samples,), the predicted targets.
 
     Raises
     ------
@@ -198,6 +202,9 @@ def _pairs(graph: Graph, estimator: Any, X: str) -> None:
     if k == 2:
         values = _values(graph, model, X, model.coef, estimator.intercept_)
         _two_classes(graph, estimator, values, zero_is_second=bool(order[0] == 0))
+        sigmoid = estimator.get_calibrator()
+        if sigmoid is not None:
+            _probabilities(graph, sigmoid, values)
         return
     pairs = list(combinations(range(k), 2))
     at = np.concatenate([[0], np.cumsum(model.n_support)])
@@ -217,6 +224,15 @@ def _pairs(graph: Graph, estimator: Any, X: str) -> None:
         index = _winner(graph, values, order)
     _pick(graph, estimator, index)
     graph.emit("decision_function", by_class, graph.dtype, shape)
+
+
+def _probabilities(graph: Graph, sigmoid: SigmoidCalibrator, values: str) -> None:
+    """The probabilities of two classes, from values that are positive for the second."""
+    signs = np.array([[1.0, -1.0]])  # first and second class: 1 / (1 + exp(+-(B - A f)))
+    inner = graph.add("Sub", graph.add("Mul", values, graph.real(sigmoid.A)), graph.real(sigmoid.B))
+    both = graph.add("Sigmoid", graph.add("Mul", inner, graph.real(signs)))
+    clipped = graph.add("Clip", both, graph.real(LEAST), graph.real(1.0 - LEAST))
+    graph.emit("probabilities", clipped, graph.dtype, ["n_samples", 2])
 
 
 def _winner(graph: Graph, values: str, order: NDArray[Any]) -> str:

@@ -17,6 +17,7 @@ from maxmargin.solvers.loop import Loop, Meter
 from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
 from maxmargin.solvers.registry import accepting
 from maxmargin.solvers.solution import Callback, Observer, Solution, not_begun
+from maxmargin.solvers.solutions import Solutions
 from maxmargin.solvers.state import State, Stop
 
 #: The dataclass in which a solver keeps its own working data during a run.
@@ -145,7 +146,7 @@ class Solver(ABC, Generic[W]):
         interrupt: Limit,
         observe: Observer | None = None,
         n_jobs: int | None = None,
-    ) -> dict[int, Solution]:
+    ) -> Solutions:
         """Solve problems over rows of one Gram matrix, by whatever engine suits them.
 
         Parameters
@@ -165,8 +166,8 @@ class Solver(ABC, Generic[W]):
 
         Returns
         -------
-        dict
-            Solutions by index; problems that had not begun when the time was up are missing.
+        Solutions
+            Those by index; problems that had not begun when the time was up are missing.
         """
 
         def solve(k: int, team: int) -> Solution:
@@ -178,7 +179,7 @@ class Solver(ABC, Generic[W]):
             )
 
         work = float(problems.sizes.max() ** 2) * gram.cost
-        return solve_each(solve, problems, gram, work, n_jobs, interrupt)
+        return Solutions(solve_each(solve, problems, gram, work, n_jobs, interrupt))
 
     def _run(
         self,

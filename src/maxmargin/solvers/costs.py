@@ -180,6 +180,9 @@ PATH_DIRECT, PATH_UNUSED = 0.65, 0.5
 PATH_KEEP, PATH_FROM_FOLD = 0.1, 30.0
 #: Rows whose decision values are computed together: their kernel values stay in the cache. [rows; not tuned]
 PATH_HELD_OUT = 512
+#: Solutions of class pairs that are held before decision values are computed from all of them: 32 MB of
+#: variables. [variables; not tuned]
+PATH_PAIR_VALUES = 1 << 22
 
 # -- the papers' algorithms ---------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +41,21 @@ class ClassPairs(NamedTuple):
     #: For each sample, the bound of its multiplier and its ridge, see `maxmargin.dual.Dual`.
     upper: Floats
     ridge: Floats
+    #: The fold of each sample, from 0 on, and the one that each problem leaves out: bounds are zero there.
+    fold_of: Index
+    fold: Index
+    #: Where the problems start, one after the other, and points nearby with their gradients; or all empty.
+    start: Floats
+    near: Floats
+    gradient: Floats
+
+    @staticmethod
+    def whole(first: Index, second: Index, sign: float, upper: Floats, ridge: Floats) -> ClassPairs:
+        """Problems that leave nothing out and start at zero."""
+        fold_of, fold = np.zeros(len(upper), np.intp), np.full(len(first), -1, np.intp)
+        return ClassPairs(
+            first, second, sign, upper, ridge, fold_of, fold, np.empty(0), np.empty(0), np.empty(0)
+        )
 
 
 class Subproblems(Sequence[Subproblem]):
@@ -58,7 +72,7 @@ class Subproblems(Sequence[Subproblem]):
     heaviest : int
         The problem with the largest bounds; all others are of the same kind.
     pairs : ClassPairs, optional
-        All problems as arrays, where they are simple enough; none has a warm start.
+        All problems as arrays, where they are simple enough.
     """
 
     def __init__(
@@ -79,7 +93,7 @@ class Subproblems(Sequence[Subproblem]):
     def one(problem: Dual, n: int, warm: Floats | None = None) -> Subproblems:
         """A single problem over all n rows."""
         parts = 2 if problem.paired else 1
-        samples = np.tile(np.arange(n), parts)
+        samples = np.concatenate([np.arange(n)] * parts)
         only = Subproblem("all", problem, samples, np.zeros(parts, np.intp), warm)
         return Subproblems(np.array([0, n]), np.array([problem.m]), lambda k: only)
 
@@ -92,10 +106,6 @@ class Subproblems(Sequence[Subproblem]):
         if k not in self._made:
             self._made[k] = self._make(k)
         return self._made[k]
-
-    def made(self, k: int) -> Subproblem | None:
-        """Problem k, unless nobody has asked for it."""
-        return self._made.get(k)
 
 
 def solve_each(
@@ -147,11 +157,10 @@ def solve_each(
                 return
             found[k] = solve(k, team)
 
-    with ExitStack() as stack:
-        stack.enter_context(gram.threads)
-        if side_by_side:
-            stack.enter_context(workers := Threads(n_jobs))
-            workers.run(run, [()] * min(team, len(problems)))
-        else:
+    with gram.threads:
+        if not side_by_side:
             run()
+        else:
+            with Threads(n_jobs) as workers:
+                workers.run(run, [()] * min(team, len(problems)))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -63,11 +64,16 @@ def names() -> list[str]:
 def made(solver: str) -> Any:
     """Make the solver with the given name."""
     if solver in _BUILT_IN:
-        module, cls, arguments = _BUILT_IN[solver]
-        return getattr(import_module(f"maxmargin.solvers.{module}"), cls)(**arguments)
+        return _factory(solver)()
     if solver in _registered:
         return _registered[solver]()
     raise ValueError(f"Unknown solver {solver!r}: use one of {', '.join(names())}.")
+
+
+@functools.cache
+def _factory(name: str) -> Callable[[], Any]:
+    module, cls, arguments = _BUILT_IN[name]
+    return functools.partial(getattr(import_module(f"maxmargin.solvers.{module}"), cls), **arguments)
 
 
 def accepting(problem: Dual) -> list[str]:

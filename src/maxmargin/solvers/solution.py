@@ -126,6 +126,28 @@ class Solution:
             engine=engine,
         )
 
+    @classmethod
+    def in_one_call(
+        cls, u: Floats, g: Floats, offset: float, gap: float, violation: float, noise: float, last: Record
+    ) -> Solution:
+        """A solution within the tolerance, with the certificate that a compiled call has computed."""
+        return cls(
+            u=u,
+            offset=np.array([offset]),
+            status=Status.SOLVED,
+            gap=gap,
+            violation=violation,
+            objective=last.objective,
+            noise=noise,
+            n_iter=last.n_iter,
+            n_kernel_calls=last.n_kernel_calls,
+            n_kernel_evals=last.n_kernel_evals,
+            seconds=last.seconds,
+            trace=(last,),
+            gradient=g,
+            engine="whole",
+        )
+
     @property
     def relative_gap(self) -> float:
         """The gap as a fraction of the optimal value."""

@@ -268,8 +268,8 @@ def test_a_machine_with_a_wrong_sum_or_box_is_not_reported_as_solved(monkeypatch
     problem, calls = dual.c_svc(np.where(y > 0, 1.0, -1.0), C=1.0), []
     expected = SVC(gamma=0.2).fit(X, y)
 
-    def damaged(rows, whole, u, g, accuracy, loop, report):
-        solve_whole(rows, whole, u, g, accuracy, loop, report)
+    def damaged(rows, whole, u, g, near, accuracy, loop, report):
+        solve_whole(rows, whole, u, g, near, accuracy, loop, report)
         assert report[RIGHT]
         broken(u, problem, damage)
         certify(u, g, whole.lo, whole.hi, whole.p, whole.ridge, whole.total, 1e-7, 1e-7, report)

@@ -95,7 +95,7 @@ def test_rows_on_demand_are_those_of_the_kernel(degree, storage, dtype):
     data, bounds = X.copy(), np.array([0, 130, 300])
     data[np.abs(data) < 0.5] = 0.0
     gram = Gram(storage(data), "poly", gamma=0.1, coef0=0.5, degree=degree, dtype=dtype)
-    rows = SharedRows.of(gram, bounds)
+    rows = SharedRows.of(gram, gram.on_demand, bounds)
     some = [0, 129, 130, 299]
     for i in some:
         assert need(rows, i, np.array([0, 1]), np.zeros(1, np.int64)) == 300
@@ -108,7 +108,8 @@ def test_rows_on_demand_are_those_of_the_kernel(degree, storage, dtype):
 
 
 def test_places_without_a_sample_have_finite_values_for_any_degree():
-    rows = SharedRows.of(Gram(X, "poly", gamma=0.1, degree=40, dtype="float32"), np.array([0, 300]))
+    gram = Gram(X, "poly", gamma=0.1, degree=40, dtype="float32")
+    rows = SharedRows.of(gram, gram.on_demand, np.array([0, 300]))
     need(rows, 0, np.array([0]), np.zeros(1, np.int64))
     assert np.isfinite(rows.pool[: rows.used[0]]).all()
 

@@ -7,7 +7,7 @@ held-out rows need no prediction.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -28,8 +28,11 @@ from maxmargin.model_selection.measures import (
 )
 from maxmargin.model_selection.nodes import Nodes
 from maxmargin.model_selection.overrides import overridden
+from maxmargin.model_selection.pipelines import split_pipeline
 from maxmargin.model_selection.refusal import Refused
-from maxmargin.model_selection.scoring import PairAnswers, TargetAnswers
+from maxmargin.model_selection.scoring import PairAnswers, TargetAnswers, asks_for_probabilities
+from maxmargin.model_selection.settings import keys_of
+from maxmargin.model_selection.starts import Start, Starts
 from maxmargin.model_selection.trainers.class_pairs import ClassPairs
 from maxmargin.model_selection.work import ClassRows, FoldWork, Work
 
@@ -65,6 +68,8 @@ class CPath:
         problem = _problem_of_nodes(work.nodes)
         if problem is not None:
             return problem
+        if asks_for_probabilities(work.setup.scorers):
+            return "the scorer asks for probabilities, which a fit has"
         if isinstance(work.folds, Refused):
             return work.folds.reason
         for fold in work.folds:
@@ -84,7 +89,7 @@ class CPath:
         out: dict[Key, Result | Refused] = {}
         for group in [folds] if shared else [[fold] for fold in folds]:
             began = time.perf_counter()
-            trained = _trained(nodes, group, Cs)
+            trained = _trained(nodes, group, Cs, _Chain.of(work, [fold.k for fold in group]))
             seconds = (time.perf_counter() - began) / (len(group) * len(Cs))
             for k, fold in enumerate(group):
                 if isinstance(trained, Refused):
@@ -105,8 +110,6 @@ def _problem_of_nodes(nodes: Nodes) -> str | None:
     loss = "hinge" if isinstance(first, SVC) else "epsilon_insensitive"
     if first.loss != loss:
         return f"the C path trains loss={loss!r}, not {first.loss!r}"
-    if isinstance(first, SVC) and first.probability not in ("deprecated", False):
-        return "probability=True is not supported"
     if first.solver not in ("auto", "batch"):
         return f"the C path belongs to the solver 'auto', not to {first.solver!r}"
     if first.max_iter != -1 or first.max_time is not None:
@@ -121,7 +124,30 @@ def _problem_of_nodes(nodes: Nodes) -> str | None:
     return None
 
 
-def _trained(nodes: Nodes, folds: list[FoldWork], Cs: Floats) -> list[Trained] | Refused:
+class _Chain(NamedTuple):
+    """Where the solutions of a chain are kept, for jobs that go on along C."""
+
+    starts: Starts | None
+    key: Hashable
+
+    @staticmethod
+    def of(work: Work, folds: Sequence[int]) -> _Chain:
+        starts = work.setup.starts
+        if starts is None:
+            return _Chain(None, None)
+        _, _, prefix = split_pipeline(work.setup.estimator)
+        common = {k: v for k, v in work.setup.candidates[work.job.nodes[0]].items() if k != f"{prefix}C"}
+        return _Chain(starts, (keys_of(common), work.job.setting, tuple(folds)))
+
+    def begin(self, Cs: Floats) -> Start | None:
+        return None if self.starts is None else self.starts.nearest(self.key, float(Cs[0]))
+
+    def end(self, Cs: Floats, u: list[Floats]) -> None:
+        if self.starts is not None:
+            self.starts.add(self.key, Start(float(Cs[-1]), u))
+
+
+def _trained(nodes: Nodes, folds: list[FoldWork], Cs: Floats, chain: _Chain) -> list[Trained] | Refused:
     """Train all C of folds that share a kernel matrix."""
     kernel = folds[0].kernel
     assert not isinstance(kernel, Refused)
@@ -132,14 +158,15 @@ def _trained(nodes: Nodes, folds: list[FoldWork], Cs: Floats) -> list[Trained] |
     counts.training = True
     first = nodes.first
     if isinstance(first, SVR):
-        return _regression(K, folds, Cs, float(first.tol), float(first.epsilon), counts)
+        return _regression(K, folds, Cs, float(first.tol), float(first.epsilon), counts, chain)
     # Folds with the same classes are trained together.
     groups: dict[Any, list[int]] = {}
     for k, fold in enumerate(folds):
         groups.setdefault(tuple(_classes_of(fold).tolist()), []).append(k)
     found: dict[int, Trained] = {}
     for members in groups.values():
-        trained = _classification(K, [folds[k] for k in members], Cs, float(first.tol), counts)
+        part = chain._replace(key=(chain.key, *members))
+        trained = _classification(K, [folds[k] for k in members], Cs, float(first.tol), counts, part)
         found.update(zip(members, trained, strict=True))
     return [found[k] for k in range(len(folds))]
 
@@ -155,10 +182,16 @@ def _classes_of(fold: FoldWork) -> NDArray[Any]:
 
 
 def _regression(
-    K: Any, folds: list[FoldWork], Cs: Floats, tol: float, epsilon: float, counts: JobCounts
+    K: Any,
+    folds: list[FoldWork],
+    Cs: Floats,
+    tol: float,
+    epsilon: float,
+    counts: JobCounts,
+    chain: _Chain,
 ) -> list[Trained]:
     """For each fold the predictions of an SVR for all rows of K."""
-    from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
+    from maxmargin.solvers.c_path.path import carried, solve_folds  # compiled: not at import
 
     n = len(K)
     masks, y, weight = np.zeros((len(folds), n), np.bool_), np.zeros(n), np.ones(n)
@@ -166,7 +199,12 @@ def _regression(
         rows = fold.fold.train[fold.kept]
         mask[rows], y[rows] = True, regression_targets(fold.labels)[fold.kept]
         weight[rows] = 1.0 if fold.weight is None else fold.weight[fold.kept]
-    found = solve_folds(K, y, masks, Cs, tol=tol, weight=weight, epsilon=epsilon, monitor=counts.follow)
+    start = chain.begin(Cs)
+    warm = None if start is None else carried(start.u[0], start.C, float(Cs[0]), weight)
+    found = solve_folds(
+        K, y, masks, Cs, tol=tol, weight=weight, warm=warm, epsilon=epsilon, monitor=counts.follow
+    )
+    chain.end(Cs, [np.stack([path.u[-1] for path in found])])
     return [
         Trained([path.decision[:, rows] for rows, _ in fold.halves], path.solved)
         for fold, path in zip(folds, found, strict=True)
@@ -174,15 +212,17 @@ def _regression(
 
 
 def _classification(
-    K: Any, folds: list[FoldWork], Cs: Floats, tol: float, counts: JobCounts
+    K: Any, folds: list[FoldWork], Cs: Floats, tol: float, counts: JobCounts, chain: _Chain
 ) -> list[Trained]:
     """For each fold the values of all class pairs; the folds have the same classes."""
-    pairs = ClassPairs(K, [_class_rows(fold) for fold in folds], Cs, tol, counts)
+    training, keep = [_class_rows(fold) for fold in folds], chain.starts is not None
+    pairs = ClassPairs(K, training, Cs, tol, counts, chain.begin(Cs), keep)
     halves = [[rows for rows, _ in fold.halves] for fold in folds]
     scored = np.concatenate([rows for of_fold in halves for rows in of_fold]).astype(np.int64, copy=False)
     ends = np.cumsum([0, *(sum(map(len, of_fold)) for of_fold in halves)])
     several = pairs.n_classes > 2
     values, solved = pairs.many(scored, ends) if several else pairs.two(scored, ends)
+    chain.end(Cs, pairs.last)
     winners = None
     if several and all(fold.by_accuracy for fold in folds):
         from maxmargin.estimators._votes import winners_of_pairs  # compiled: not at import
@@ -248,7 +288,9 @@ def _results(
 ) -> list[Result | Refused]:
     """Results from the scores of each half, for every C."""
     return [
-        fold.result([float(part[c]) for part in scores], seconds, scored) if solved else _UNSOLVED
+        fold.result([float(part[c]) for part in scores], seconds, scored, trained.values[0][c])
+        if solved
+        else _UNSOLVED
         for c, solved in enumerate(trained.solved)
     ]
 
@@ -263,11 +305,12 @@ def _one_by_one(
 ) -> list[Result | Refused]:
     """Results by the scorer, which is called for every C."""
     out: list[Result | Refused] = []
-    for node, of_node, solved in zip(nodes, answers, trained.solved, strict=True):
+    for c, (node, of_node, solved) in enumerate(zip(nodes, answers, trained.solved, strict=True)):
         began = time.perf_counter()
         scores = fold.scores(node, of_node, attributes) if solved else _UNSOLVED
         if not isinstance(scores, Refused):
-            out.append(fold.result(scores, seconds, time.perf_counter() - began))
+            scored = time.perf_counter() - began
+            out.append(fold.result(scores, seconds, scored, trained.values[0][c]))
         else:
             out.append(scores)
     return out

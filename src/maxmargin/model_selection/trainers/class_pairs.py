@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from maxmargin._types import Floats, Index
 from maxmargin.model_selection.counts import JobCounts
+from maxmargin.model_selection.starts import Start
 from maxmargin.model_selection.work import ClassRows
 
 
@@ -37,10 +38,30 @@ class ClassPairs:
         Tolerance of each problem.
     counts : JobCounts
         Counts the nodes that are solved.
+    start : Start, optional
+        Solutions of all pairs for another C.
+    keep : bool
+        Whether the solutions for the largest C are kept.
+
+    Attributes
+    ----------
+    last : list of ndarray
+        The solutions of each pair for the largest C, of shape (n_folds, n_rows), if they are kept.
     """
 
-    def __init__(self, K: Any, parts: Sequence[ClassRows], Cs: Floats, tol: float, counts: JobCounts) -> None:
+    def __init__(
+        self,
+        K: Any,
+        parts: Sequence[ClassRows],
+        Cs: Floats,
+        tol: float,
+        counts: JobCounts,
+        start: Start | None = None,
+        keep: bool = False,
+    ) -> None:
         n = len(K)
+        self._start, self._keep, self._number = start, keep, 0
+        self.last: list[Floats] = []
         self.K, self.Cs, self.n_classes = K, Cs, len(parts[0].classes)
         self._pairs = list(combinations(range(self.n_classes), 2))
         # A node is finished when all its pairs are.
@@ -57,14 +78,27 @@ class ClassPairs:
         self._largest = np.where(largest > 0, largest, 1.0)
 
     def _solve(self, K: Any, y: Floats, rows: Any) -> list[Any]:
-        """The paths of all folds for one pair."""
-        from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
+        """The paths of all folds for one pair; pairs come in their order."""
+        from maxmargin.solvers.c_path.path import carried, solve_folds  # compiled: not at import
 
-        masks = self._masks[:, rows]
+        masks, warm = self._masks[:, rows], None
+        weight = self._largest[rows] if self._same else self._factors[:, rows]
+        if self._start is not None:
+            warm = carried(self._start.u[self._number], self._start.C, float(self.Cs[0]), weight)
         if self._same:
-            return solve_folds(K, y, masks, self.Cs, weight=self._largest[rows], **self._options)
-        each = zip(masks, self._factors[:, rows], strict=True)
-        return [solve_folds(K, y, mask[None], self.Cs, weight=w, **self._options)[0] for mask, w in each]
+            found = solve_folds(K, y, masks, self.Cs, weight=weight, warm=warm, **self._options)
+        else:
+            found = [
+                solve_folds(
+                    K, y, mask[None], self.Cs, weight=weight[f], warm=None if warm is None else warm[f],
+                    **self._options,
+                )[0]
+                for f, mask in enumerate(masks)
+            ]  # fmt: skip
+        self._number += 1
+        if self._keep:
+            self.last.append(np.stack([path.u[-1] for path in found]))
+        return found
 
     def two(self, scored: Index, ends: Index) -> PairValues:
         """As `many`, for two classes, of which scikit-learn makes the second positive.
@@ -82,15 +116,31 @@ class ClassPairs:
         from maxmargin.solvers import costs
         from maxmargin.solvers.c_path.held_out import held_out_values, matrix_of_rows
 
-        values = np.empty((len(self._pairs), len(self.Cs), len(scored)))
-        solved, unsigned = np.ones((len(self._masks), len(self.Cs)), np.bool_), scored.astype(np.uint64)
+        n_folds, n_C = len(self._masks), len(self.Cs)
+        values = np.empty((len(self._pairs), n_C, len(scored)))
+        solved, unsigned = np.ones((n_folds, n_C), np.bool_), scored.astype(np.uint64)
         of_class = [np.flatnonzero(self._class == a) for a in range(self.n_classes)]
-        for of_pair, (a, b) in zip(values, self._pairs, strict=True):
-            rows = np.concatenate([of_class[a], of_class[b]])
-            y = np.repeat([1.0, -1.0], [len(of_class[a]), len(of_class[b])])
+        sizes = [len(of_class[a]) + len(of_class[b]) for a, b in self._pairs]
+        # As many pairs at a time as there is memory for their solutions.
+        group = np.cumsum(sizes) * n_folds * n_C // costs.PATH_PAIR_VALUES
+        for first, after in _runs(group):
+            pairs = self._pairs[first:after]
+            rows = np.concatenate([of_class[k] for pair in pairs for k in pair])
+            begins = np.cumsum([0, *sizes[first:after]])
             numbers = rows.astype(np.uint64)
-            found = self._solve(matrix_of_rows(self.K, numbers), y, rows)
-            u, offset = np.stack([path.u for path in found]), np.stack([path.offset for path in found])
-            held_out_values(self.K, numbers, u, offset, unsigned, ends, costs.PATH_HELD_OUT, of_pair)
-            solved &= np.stack([path.solved for path in found])
+            u, offset = np.empty((n_folds, n_C, len(rows))), np.empty((n_folds, n_C, len(pairs)))
+            for p, (a, b) in enumerate(pairs):
+                part = slice(begins[p], begins[p + 1])
+                y = np.repeat([1.0, -1.0], [len(of_class[a]), len(of_class[b])])
+                for f, path in enumerate(self._solve(matrix_of_rows(self.K, numbers[part]), y, rows[part])):
+                    u[f, :, part], offset[f, :, p] = path.u, path.offset
+                    solved[f] &= path.solved
+            out = values[first:after]
+            held_out_values(self.K, rows, begins, u, offset, unsigned, ends, costs.PATH_HELD_OUT, out)
         return PairValues(values, solved)
+
+
+def _runs(numbers: Index) -> list[tuple[int, int]]:
+    """Beginnings and ends of the runs of equal numbers."""
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(numbers)]
+    return list(zip(edges, edges[1:], strict=False))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from maxmargin.estimators.one_vs_one import BaseSVC
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.model_selection.jobs import Key, Result
 from maxmargin.model_selection.nodes import invalid_parameters
@@ -128,4 +129,7 @@ class _FoldFits:
         scores = self.fold.scores(node, answers, known)
         if isinstance(scores, Refused):
             return scores
-        return self.fold.result(scores, trained, time.perf_counter() - began)
+        values = None
+        if self.fold.setup.keep_values and isinstance(model, BaseSVC):
+            values = model._pair_values(rows[0])
+        return self.fold.result(scores, trained, time.perf_counter() - began, values)

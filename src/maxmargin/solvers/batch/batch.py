@@ -30,6 +30,7 @@ from maxmargin.solvers.batch.whole_regression import WholeRegression
 from maxmargin.solvers.batch.working_set import LARGEST, WorkingSet
 from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
 from maxmargin.solvers.solution import Observer, Solution
+from maxmargin.solvers.solutions import Solutions
 from maxmargin.solvers.state import State, Stop
 
 
@@ -125,7 +126,7 @@ class Batch(Solver[BatchWork]):
         interrupt: Limit,
         observe: Observer | None = None,
         n_jobs: int | None = None,
-    ) -> dict[int, Solution]:
+    ) -> Solutions:
         """See `Solver.solve_many`; small problems are first tried in one compiled call each."""
         engine = self._engine(problems, gram, stop)
         if engine is None:
@@ -133,18 +134,20 @@ class Batch(Solver[BatchWork]):
                 problems, gram, stop=stop, interrupt=interrupt, observe=observe, n_jobs=n_jobs
             )
 
-        together = Together({}, {})
+        together: Together | None = None
         work = float(problems.sizes.sum() * costs.VALUES_PER_VARIABLE) * gram.cost
         pairs = problems.pairs if observe is None else None
         if pairs is not None and isinstance(engine, WholeProblems) and engine.takes_pairs:
             with Threads(n_jobs if work > costs.WORTH_A_TEAM else 1) as threads:
                 together = solve_together(engine, pairs, problems.typical[0].problem.scale, threads)
             if len(together.solutions) == len(problems):
-                return together.solutions
+                return Solutions({}, together.solutions)
+        done = set() if together is None else set(together.solutions.index.tolist())
+        points = {} if together is None else together.points
 
         def solve(k: int, team: int) -> Solution:
             sub: Subproblem = problems[k]
-            warm, solution = together.points.get(k, sub.warm), None
+            warm, solution = points.get(k, sub.warm), None
             callback = None if observe is None else observe(sub.name)
             if not interrupt.over:
                 with suppress(Stopped):
@@ -157,8 +160,8 @@ class Batch(Solver[BatchWork]):
             rows = gram.view(samples, cache_bytes=max(0, gram.cache_bytes - engine.bytes_used) // team)
             return self.solve(sub.problem, rows, warm=warm, stop=stop, callback=callback, interrupt=interrupt)
 
-        rest = solve_each(solve, problems, gram, work, n_jobs, interrupt, together.solutions)
-        return together.solutions | rest
+        rest = solve_each(solve, problems, gram, work, n_jobs, interrupt, done)
+        return Solutions(rest, None if together is None else together.solutions)
 
     def _engine(
         self, problems: Subproblems, gram: Rows, stop: Stop

@@ -19,14 +19,14 @@ from maxmargin._compiled.limits import call, current
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.threads import Threads
 from maxmargin._types import Floats, Index
-from maxmargin.dual._certify import GAP, NEAR_BOUND, RIGHT
+from maxmargin.dual._certify import GAP, NEAR_BOUND, NOISE, OBJECTIVE, OFFSET, RIGHT, VIOLATION, WORST
 from maxmargin.kernels.panels import width_of
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.shared_rows import SharedRows
-from maxmargin.solvers.batch.whole import WholeProblems, solved
-from maxmargin.solvers.batch.whole_steps import EVALS, Loop, Whole, solve_whole
+from maxmargin.solvers.batch.whole import WholeProblems
+from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, Loop, Whole, solve_whole
 from maxmargin.solvers.many import ClassPairs
-from maxmargin.solvers.solution import Solution
+from maxmargin.solvers.solutions import SolvedTogether
 
 #: One more entry of the report of `solve_whole`.
 BEGUN = 12
@@ -41,21 +41,21 @@ class Desk(NamedTuple):
     lo: Floats
     hi: Floats
     ridge: Floats
+    near: Floats
     since: Index
 
     @staticmethod
     def of(most: int, n_pairs: int) -> Desk:
         """For problems of at most so many variables."""
-        p, lo, hi, ridge = np.empty((4, most))
-        return Desk(
-            np.empty(most, np.intp), np.empty(2, np.intp), p, lo, hi, ridge, np.empty(n_pairs, np.intp)
-        )
+        samples, touched, since = (np.empty(size, np.intp) for size in (most, 2, n_pairs))
+        p, lo, hi, ridge, near = np.empty((5, most))
+        return Desk(samples, touched, p, lo, hi, ridge, near, since)
 
 
 class Together(NamedTuple):
     """Solutions, and points of the other pairs that were begun."""
 
-    solutions: dict[int, Solution]
+    solutions: SolvedTogether
     points: dict[int, Floats]
 
 
@@ -67,7 +67,11 @@ def solve_together(engine: WholeProblems, pairs: ClassPairs, scale: float, threa
     most = int(sizes.max())
     starts = np.append(0, np.cumsum(sizes))
     u, g, reports = np.zeros(starts[-1]), np.empty(starts[-1]), np.zeros((len(sizes), BEGUN + 1))
+    if len(pairs.start):
+        u[:], g[:] = pairs.start, pairs.gradient
     accuracy, queue, flag = engine.accuracy(engine.stop.tol / scale), np.zeros(1, np.int64), current().flag
+    if len(pairs.near):  # nobody asks for the certificates of folds: rounding need not be measured
+        accuracy = accuracy._replace(error=0.0)
     big, tau = engine.limits_of_steps()
     steps = np.maximum(costs.PAIRS_FEWEST_STEPS, engine.patience * sizes)
     most_work = float((sizes * (15.0 * steps + sizes * engine.gram.cost)).sum())
@@ -83,18 +87,34 @@ def solve_together(engine: WholeProblems, pairs: ClassPairs, scale: float, threa
 
     threads.run(work, [(own,) for own in _shared_or_own(rows, threads.n)])
     seconds = (time.perf_counter() - began) / max(1, int(queue[0]))
-    found = Together({}, {})
     begun = np.flatnonzero(reports[:, BEGUN])
     if len(begun):
         reports[begun[0], EVALS] += engine.uncounted()
-    good = (reports[:, RIGHT] > 0) & (reports[:, NEAR_BOUND] == 0) & np.isfinite(reports[:, GAP])
-    for k, right in zip(begun.tolist(), good[begun].tolist(), strict=True):
-        part = slice(starts[k], starts[k + 1])
-        if right:
-            found.solutions[k] = solved(u[part], g[part], reports[k], seconds, scale)
-        elif np.isfinite(u[part]).all():
-            found.points[k] = u[part]
-    return found
+    good = (
+        (reports[:, BEGUN] > 0)
+        & (reports[:, RIGHT] > 0)
+        & (reports[:, NEAR_BOUND] == 0)
+        & np.isfinite(reports[:, GAP])
+    )
+    solutions = _solved(np.flatnonzero(good), starts, u, g, reports, seconds, scale)
+    others = [(k, u[starts[k] : starts[k + 1]]) for k in begun[~good[begun]].tolist()]
+    return Together(solutions, {k: point for k, point in others if np.isfinite(point).all()})
+
+
+def _solved(
+    index: Index, starts: Index, u: Floats, g: Floats, reports: Floats, seconds: float, scale: float
+) -> SolvedTogether:
+    """The solved pairs, from the reports of all."""
+    report, sizes = reports[index], np.diff(starts)[index]
+    n_support = np.add.reduceat(u != 0, starts[:-1], dtype=np.intp)[index]
+    steps = report[:, STEPS].astype(np.int64)
+    return SolvedTogether(
+        index, starts[index], starts[index + 1], u, g,
+        offset=report[:, OFFSET], gap=report[:, GAP], noise=report[:, NOISE],
+        violation=scale * report[:, WORST], measured_violation=scale * report[:, VIOLATION],
+        objective=report[:, OBJECTIVE], n_iter=steps, n_support=n_support,
+        n_kernel_calls=3 * steps * sizes, n_kernel_evals=report[:, EVALS].astype(np.int64), seconds=seconds,
+    )  # fmt: skip
 
 
 def _shared_or_own(rows: SharedRows, n: int) -> list[SharedRows]:
@@ -136,7 +156,8 @@ def _solve_pairs(rows, pairs, queue, starts, u, g, accuracy, loop, patience, des
             for i in range(bounds[s], bounds[s + 1]):
                 desk.samples[t] = i
                 desk.p[t], desk.ridge[t] = sign, pairs.ridge[i]
-                desk.lo[t], desk.hi[t] = (0.0, pairs.upper[i]) if sign > 0 else (-pairs.upper[i], 0.0)
+                upper = 0.0 if pairs.fold_of[i] == pairs.fold[k] else pairs.upper[i]
+                desk.lo[t], desk.hi[t] = (0.0, upper) if sign > 0 else (-upper, 0.0)
                 t += 1
             sign = -sign
         problem = Whole(
@@ -145,12 +166,17 @@ def _solve_pairs(rows, pairs, queue, starts, u, g, accuracy, loop, patience, des
         steps = Loop(max(loop.max_steps, patience * m), loop.big, loop.tau, loop.buffers, loop.flag)
         reports[k, BEGUN] = 1.0
         part = slice(starts[k], starts[k + 1])
-        solve_whole(rows, problem, u[part], g[part], accuracy, steps, reports[k])
+        near = desk.near[: m if len(pairs.near) else 0]
+        for t in range(len(near)):
+            near[t] = pairs.near[starts[k] + t]
+        solve_whole(rows, problem, u[part], g[part], near, accuracy, steps, reports[k])
 
 
 @compiled()
 def _lacks_room(rows, touched, m):
     """Whether the rows of a pair may find no place; never where there is place for all."""
+    if len(rows.where) * rows.starts[-1] <= len(rows.pool):
+        return False
     width = 0
     for s in touched:
         width += rows.starts[s + 1] - rows.starts[s]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.limits import Stopped
 from maxmargin._compiled.memory import recycled, writable
 from maxmargin._compiled.sums import add_tile
-from maxmargin._types import Index, Rows
+from maxmargin._types import Index, RowData, Rows
 from maxmargin.kernels._form import POLY, RBF, Form
 from maxmargin.kernels._strip import PANEL_BYTES, dot_strip, rbf_strip
 from maxmargin.kernels.panels import Lines, Panels, padded
@@ -54,27 +55,35 @@ class SharedRows(NamedTuple):
         return len(self.where) * int(self.starts[-1]) <= len(self.pool)
 
     @staticmethod
-    def of(gram: Rows, bounds: Index) -> SharedRows | None:
-        """Rows for the data of `gram`; None where they would not fit or are not of the right kind."""
-        data = gram.on_demand
-        if data is None:
+    def of(gram: Rows, data: RowData, bounds: Index) -> SharedRows | None:
+        """Rows of `gram`, computed from its `data`; None where they would not fit."""
+        ends = bounds.tolist()
+        places = [0]
+        for begin, end in pairwise(ends):
+            places.append(places[-1] + padded(end - begin, gram.dtype))
+        if places[-1] * data.d > costs.WHOLE_MOST_VALUES:
             return None
-        sizes = [padded(int(size), gram.dtype) for size in np.diff(bounds)]
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        if starts[-1] * data.d > costs.WHOLE_MOST_VALUES:
-            return None
-        order = np.full(starts[-1], -1)
-        for s in range(len(bounds) - 1):
-            order[starts[s] : starts[s] + bounds[s + 1] - bounds[s]] = np.arange(bounds[s], bounds[s + 1])
+        order = np.full(places[-1], -1)
+        for at, (begin, end) in zip(places, pairwise(ends), strict=False):
+            order[at : at + end - begin] = np.arange(begin, end)
         lines: Lines = data.lines
         panels = Panels(lines, data.d, data.norm, data.slope, order)
         norms = panels.norm if data.form.kind == RBF else np.zeros_like(panels.norm)
-        pool = recycled(min(gram.n * int(starts[-1]), gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
+        pool = recycled(min(gram.n * places[-1], gram.cache_bytes // gram.dtype.itemsize), gram.dtype)
         return SharedRows(
-            np.asarray(bounds, dtype=np.intp), starts, pool, np.full((gram.n, len(bounds) - 1), -1),
-            np.zeros(1, np.int64), gram.diag.astype(gram.dtype), *lines, data.norm, panels.values,
-            norms, panels.d, data.form,
+            np.asarray(bounds, dtype=np.intp), np.array(places, dtype=np.intp), pool,
+            np.full((gram.n, len(bounds) - 1), -1), np.zeros(1, np.int64), gram.diag.astype(gram.dtype),
+            *lines, data.norm, panels.values, norms, panels.d, data.form,
         )  # fmt: skip
+
+    @staticmethod
+    def again(earlier: Any, bounds: Index) -> SharedRows | None:
+        """Rows of earlier problems over the same segments, emptied if not all of them find a place."""
+        if not isinstance(earlier, SharedRows) or not np.array_equal(earlier.bounds, bounds):
+            return None
+        if not earlier.holds_all:
+            earlier.where[:], earlier.used[0] = -1, 0
+        return earlier
 
     @staticmethod
     def complete(gram: Rows, bounds: Index) -> SharedRows | None:
@@ -142,10 +151,14 @@ def _raise_to_power(line, shift, degree):
 
 
 @compiled()
-def gradient(rows, problem, u, g, flag):
-    """``g = (K + diag(ridge)) u - p``, summed in float64; returns the kernel values computed, or -1."""
+def gradient(rows, problem, u, g, near, flag):
+    """``g = (K + diag(ridge)) u - p``, summed in float64; returns the kernel values computed, or -1.
+
+    If `near` is not empty, g is the gradient at that point, which becomes u: only the difference is added.
+    """
     touched, samples, p, ridge = problem.touched, problem.samples, problem.p, problem.ridge
-    support = support_of(u)
+    change = u - near if len(near) else u
+    support = support_of(change)
     total = 0
     for t in support:
         computed = need(rows, samples[t], touched, flag)
@@ -153,7 +166,7 @@ def gradient(rows, problem, u, g, flag):
             return -1
         total += computed
     acquire()
-    coef = u[support]
+    coef = change[support]
     acc = np.empty(len(u), np.float64)
     start, before = 0, -1
     for s in touched:
@@ -164,9 +177,11 @@ def gradient(rows, problem, u, g, flag):
                 parts[k] = rows.where[samples[support[k]], s]
             add_tile(acc, rows.pool, parts, coef, size)
             before = s
-        for k in range(size):
-            g[start + k] = acc[k] + ridge[start + k] * u[start + k] - p[start + k]
+        for k in range(start, start + size):
+            known = g[k] if len(near) else -p[k]
+            g[k] = known + acc[k - start] + ridge[k] * change[k]
         start += size
+    near[:] = u[: len(near)]
     return total
 
 

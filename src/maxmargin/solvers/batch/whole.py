@@ -12,6 +12,7 @@ table. A problem that is not solved so goes on in the loop of `Batch`, from wher
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ from maxmargin.solvers.batch.whole_steps import (
     steps_on_all,
 )
 from maxmargin.solvers.precision import finer
-from maxmargin.solvers.solution import Record, Solution, Status, ended
+from maxmargin.solvers.solution import Record, Solution, ended
 from maxmargin.solvers.state import Stop
 
 
@@ -73,7 +74,7 @@ class WholeProblems:
         self._exact = exact
         # Of an entry of the gradient, per unit of the sum of |u|: from rows, and from float64 values.
         self._error, self._rounding = gram.largest_bound(), gram.largest_bound(double=True)
-        unit = float(np.max(np.abs(gram.diag), initial=0.0))
+        unit = float(np.abs(gram.diag).max(initial=0.0))
         self._unit = unit if 0.0 < unit < np.inf else 1.0
         self._own = threading.local()
         # Kernel values that no problem has counted yet.
@@ -90,14 +91,17 @@ class WholeProblems:
         exact = gram.exact_data
         if exact is None:
             return None
-        if gram.on_demand is None:
+        data = gram.on_demand
+        if data is None:
             return WholeProblems._over_table(gram, bounds, exact, problems, stop)
-        if not gram.on_demand.definite and not all(problem.boxed for problem in problems):
+        if not data.definite and not all(problem.boxed for problem in problems):
             return None  # pair steps may lead to infinity
-        rows = SharedRows.of(gram, bounds)
+        rows = SharedRows.again(gram.borrower, bounds)
         if rows is None:
-            return None
-        gram.lend()
+            rows = SharedRows.of(gram, data, bounds)
+            if rows is None:
+                return None
+            gram.lend(rows)
         return WholeProblems(gram, rows, exact, stop)
 
     @staticmethod
@@ -169,7 +173,7 @@ class WholeProblems:
             # A rougher solution need not hold in spite of rounding: refinement begins with exact gradients.
             accuracy = accuracy._replace(error=0.0)
         work = problem.m * (15.0 * loop.max_steps + problem.m * self.gram.cost)
-        call(solve_whole, self.rows, whole, u, g, accuracy, loop, report, work=work)
+        call(solve_whole, self.rows, whole, u, g, np.empty(0), accuracy, loop, report, work=work)
         report[EVALS] += self.uncounted()
         if report[ROUGH] or (report[RIGHT] and tol > self.stop.tol):
             rough = u.copy(), g.copy(), report.copy()
@@ -186,15 +190,22 @@ class WholeProblems:
             return Attempt(u if np.isfinite(u).all() else problem.start())
         if (report[NEAR_BOUND] or problem.paired) and not current().over:
             u = self._snap(problem, samples, u, g, report)
-        if not np.isfinite(report[GAP]):
+        if not math.isfinite(report[GAP]):
             report[GAP] = problem.gap(u, g, float(report[NOISE]))
-        return Attempt(u, solved(u, g, report, time.perf_counter() - began, problem.scale))
+        numbers, scale = report.tolist(), problem.scale
+        last = _record(u, numbers, time.perf_counter() - began, scale)
+        return Attempt(
+            u,
+            Solution.in_one_call(
+                u, g, numbers[OFFSET], numbers[GAP], numbers[WORST] * scale, numbers[NOISE], last
+            ),
+        )
 
     def _stopped(self, problem: Dual, u: Floats, g: Floats, report: Floats, began: float) -> Solution:
         """The point that was reached when the time was up."""
         report[VIOLATION] = problem.violation(u, g) / problem.scale
         report[OBJECTIVE] = problem.objective(u, g)
-        last = _record(u, report, time.perf_counter() - began, problem.scale)
+        last = _record(u, report.tolist(), time.perf_counter() - began, problem.scale)
         return Solution.of(
             problem,
             u,
@@ -266,35 +277,14 @@ class WholeProblems:
         return kept
 
 
-def _record(u: Floats, report: Floats, seconds: float, scale: float) -> Record:
-    """The end of a run, from the report of the compiled call."""
+def _record(u: Floats, report: Sequence[float], seconds: float, scale: float) -> Record:
+    """The end of a run, from the report of the compiled call, as numbers of Python."""
     steps = int(report[STEPS])
     return Record(
-        n_iter=steps, seconds=seconds, violation=float(report[VIOLATION]) * scale,
-        objective=float(report[OBJECTIVE]), n_support=int(np.count_nonzero(u)),
+        n_iter=steps, seconds=seconds, violation=report[VIOLATION] * scale,
+        objective=report[OBJECTIVE], n_support=int(np.count_nonzero(u)),
         n_kernel_evals=int(report[EVALS]), n_kernel_calls=3 * steps * len(u),
     )  # fmt: skip
-
-
-def solved(u: Floats, g: Floats, report: Floats, seconds: float, scale: float) -> Solution:
-    """The solution with the certificate that the compiled call has computed."""
-    last = _record(u, report, seconds, scale)
-    return Solution(
-        u=u,
-        offset=report[OFFSET : OFFSET + 1].copy(),
-        status=Status.SOLVED,
-        gap=float(report[GAP]),
-        violation=float(report[WORST]) * scale,
-        objective=last.objective,
-        noise=float(report[NOISE]),
-        n_iter=last.n_iter,
-        n_kernel_calls=last.n_kernel_calls,
-        n_kernel_evals=last.n_kernel_evals,
-        seconds=seconds,
-        trace=(last,),
-        gradient=g,
-        engine="whole",
-    )
 
 
 def _noise(problem: Dual, u: Floats, error: float) -> float:

@@ -148,11 +148,14 @@ def largest_errors(problem, u, g, near, rest, exact):
 
 
 @compiled()
-def solve_whole(rows, problem, u, g, accuracy, loop, report):
-    """Pair steps, then the gradient anew, until the tolerance holds with what rounding may do."""
+def solve_whole(rows, problem, u, g, near, accuracy, loop, report):
+    """Pair steps, then a new gradient, until the tolerance holds with what rounding may do.
+
+    With `near`, a point whose gradient is in g, only changes are added to it; `near` becomes u.
+    """
     p, lo, hi, ridge, total = problem.p, problem.lo, problem.hi, problem.ridge, problem.total
     tol, flag = accuracy.tol, loop.flag
-    computed = gradient(rows, problem, u, g, flag)
+    computed = gradient(rows, problem, u, g, near, flag)
     if computed < 0:
         return
     report[EVALS] = computed
@@ -172,11 +175,11 @@ def solve_whole(rows, problem, u, g, accuracy, loop, report):
                 report[ROUGH] = 1.0
                 return
             if bound > allowed:
-                near, rest = near_boundary(u, g, lo, hi, pad)
+                members, rest = near_boundary(u, g, lo, hi, pad)
                 doubt = rows.norm[problem.samples]  # a value's error grows with the norms
                 least = accuracy.rounding * size + added
                 # The others have no say: those whose errors are likely to be largest stand for them.
-                some, others = sampled(near, near, doubt), sampled(rest[:0], rest, doubt)
+                some, others = sampled(members, members, doubt), sampled(rest[:0], rest, doubt)
                 found, found_far = largest_errors(problem, u, g, some, others, accuracy.exact)
                 bound = min(bound, SAFETY * (found + least))
                 far = max(bound, min(far, SAFETY * (found_far + least)))
@@ -195,7 +198,7 @@ def solve_whole(rows, problem, u, g, accuracy, loop, report):
         if steps == 0 or (steps == loop.max_steps and not stopped):
             report[STOPPED] = 1.0 if stopped else 0.0
             return
-        if gradient(rows, problem, u, g, flag) < 0:
+        if gradient(rows, problem, u, g, near, flag) < 0:
             return
         if stopped:
             report[STOPPED] = 1.0

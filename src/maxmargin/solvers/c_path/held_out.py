@@ -31,43 +31,42 @@ def _is_same(u, offset, c):
 
 
 @compiled()
-def held_out_values(K, rows, u, offset, scored, ends, tile, out):
-    """Fill ``out[c, s]`` with the decision values of row scored[s] of K, for all C.
+def held_out_values(K, rows, begins, u, offset, scored, ends, tile, out):
+    """Fill ``out[p, c, s]`` with the decision values of row scored[s] of K, for all class pairs and all C.
 
-    `u`, of shape (n_folds, n_C, len(rows)), and `offset` are the solutions on the rows `rows` of K, which is
-    symmetric. Fold f has the places ``ends[f] : ends[f + 1]`` of `scored`. Both are unsigned numbers. `tile`
-    rows are scored at a time.
+    Pair p has the rows ``rows[begins[p] : begins[p + 1]]`` of K, which is symmetric. Its solutions are at the
+    same places of `u`, of shape (n_folds, n_C, len(rows)), and ``offset[:, :, p]``. Fold f has the places
+    ``ends[f] : ends[f + 1]`` of `scored`, which are unsigned numbers. `tile` rows are scored at a time: the
+    values between them and all other rows are collected once for all pairs.
     """
-    n_C, n = u.shape[1], u.shape[2]
-    support, at, coef = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    n_C, n_pairs = u.shape[1], len(begins) - 1
+    at, coef = np.empty(len(K), np.int64), np.empty(len(K))
     for f in range(len(u)):
-        of_fold = u[f]
-        count = 0
-        for i in range(n):
-            used = False
-            for c in range(n_C):
-                used |= of_fold[c, i] != 0
-            if used:
-                support[count] = i
-                count += 1
+        used = np.zeros(len(K), np.bool_)
+        for c in range(n_C):
+            for i in range(len(rows)):
+                used[rows[i]] |= u[f, c, i] != 0
         for start in range(ends[f], ends[f + 1], tile):
             size = min(tile, ends[f + 1] - start)
             some = scored[start : start + size]
-            table = np.empty((count, size), K.dtype)
-            for r in range(count):
-                row, line = K[rows[support[r]]], table[r]
-                for s in range(size):
-                    line[s] = row[some[s]]
-            for c in range(n_C):
-                values = out[c, start : start + size]
-                if _is_same(of_fold, offset[f], c):
-                    values[:] = out[c - 1, start : start + size]
-                    continue
-                moved = 0
-                for r in range(count):
-                    x = of_fold[c, support[r]]
-                    if x != 0:
-                        at[moved], coef[moved] = r, x
-                        moved += 1
-                values[:] = -offset[f, c]
-                add_rows(values, table, at[:moved], coef[:moved], 0, size)
+            table = np.empty((len(K), size), K.dtype)
+            for r in range(len(K)):
+                if used[r]:
+                    row, line = K[r], table[r]
+                    for s in range(size):
+                        line[s] = row[some[s]]
+            for p in range(n_pairs):
+                of_pair, members = u[f, :, begins[p] : begins[p + 1]], rows[begins[p] : begins[p + 1]]
+                for c in range(n_C):
+                    values = out[p, c, start : start + size]
+                    if _is_same(of_pair, offset[f, :, p], c):
+                        values[:] = out[p, c - 1, start : start + size]
+                        continue
+                    moved = 0
+                    for i in range(len(members)):
+                        x = of_pair[c, i]
+                        if x != 0:
+                            at[moved], coef[moved] = members[i], x
+                            moved += 1
+                    values[:] = -offset[f, c, p]
+                    add_rows(values, table, at[:moved], coef[:moved], 0, size)

@@ -31,7 +31,8 @@ class Grid(NamedTuple):
     trains: Mask  # (n_folds, n) rows to train on
     Cs: Floats  # (n_C,) ascending
     weight: Floats  # (n,) factors of C
-    start: Floats  # (n,) variables to start from in the first fold, at the least C
+    # Variables to start from at the least C: (n_folds, n), or (1, n) for the first fold only.
+    start: Floats
     tol: float  # largest violation
     max_steps: int  # pair steps of each fold
 
@@ -101,8 +102,8 @@ def solve_all(K, diag, grid, found, flag):
             C = Cs[c]
             bounded, free = _count(u, Cs[c - 1], weight) if c > 0 else (0, 0)
             same = c > 0 and bounded == 0 and solved[f, c - 1]
-            from_fold = f > 0 and c == 0
-            if f > 0 and not same:
+            from_fold = f >= len(grid.start) and c == 0
+            if f > 0 and not same and (c > 0 or from_fold):
                 bounded_there, free_there = _count(found.u[f - 1, c], C, weight)
                 from_fold |= bounded_there > costs.PATH_FROM_FOLD * free_there
             scaled = c > 0 and not from_fold and bounded >= costs.PATH_KEEP * free and bounded > 0
@@ -118,7 +119,7 @@ def solve_all(K, diag, grid, found, flag):
                 _start_from_fold(K, grid, point, found, f, c, change, rows, coef)
             elif c == 0:
                 for t in range(n):
-                    u[t] = min(max(grid.start[t], lo[t]), hi[t])
+                    u[t] = min(max(grid.start[f, t], lo[t]), hi[t])
                     g[t] = -y[t]
                 if not balance(point, 0.0, change):
                     for t in range(n):

@@ -1,0 +1,268 @@
+"""``maxmargin tune``: a tuned and calibrated model in one command."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.output import (
+    BadInput,
+    Interrupted,
+    check_writable,
+    emit,
+    facts,
+    need_matplotlib,
+    note,
+    table,
+    working,
+)
+
+# More different whole numbers than this in a target are a quantity, unless it is said otherwise.
+_MANY_VALUES = 20
+# Classes up to which the confusion matrix is printed.
+_SHOWN_CLASSES = 12
+
+
+class Task(StrEnum):
+    """The kind of the target."""
+
+    auto = "auto"
+    classification = "classification"
+    regression = "regression"
+
+
+class Scaling(StrEnum):
+    """How features are scaled before training."""
+
+    standard = "standard"
+    robust = "robust"
+    none = "none"
+
+
+def tune(
+    data: o.Data,
+    model: Annotated[
+        Path | None, typer.Argument(help="File for the model, trained on all rows.", show_default=False)
+    ] = None,
+    target: o.Target = None,
+    drop: o.Drop = None,
+    format: o.DataFormat = None,
+    task: Annotated[
+        Task, typer.Option(help="What is predicted; auto decides by the values of the target.")
+    ] = Task.auto,
+    scale: Annotated[
+        Scaling, typer.Option(help="Scale the features; the scaler is stored in the model.")
+    ] = Scaling.standard,
+    kernel: Annotated[str, typer.Option(help="rbf, linear, laplacian, or auto to try all three.")] = "rbf",
+    class_weight: Annotated[
+        str | None, typer.Option(help="balanced, if all classes are equally important.", show_default=False)
+    ] = None,
+    scoring: Annotated[
+        str | None,
+        typer.Option(help="Name of a scikit-learn scorer.", show_default="accuracy, for a regression r2"),
+    ] = None,
+    cv: Annotated[int, typer.Option("--cv", min=2, help="Folds of cross-validation.")] = 5,
+    max_time: Annotated[
+        float | None, typer.Option(min=0, help="Time limit in seconds.", show_default="none")
+    ] = None,
+    n_jobs: o.Jobs = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File from which tuning is resumed.", show_default=False)
+    ] = None,
+    plot: o.Picture = None,
+    json: o.Json = False,
+) -> None:
+    """Choose the parameters, train, and say how good the model is.
+
+    Example: maxmargin tune data.csv model.maxmargin --plot tuned.png
+    """
+    check_writable(model, plot, checkpoint, data=data)
+    with working("loading"):
+        import numpy as np
+
+        from maxmargin import SVC, SVCCV, SVR, SVRCV
+        from maxmargin.cli.models import set_feature_names
+        from maxmargin.cli.training_data import check_finite, check_target
+        from maxmargin.data import DataError, read
+    if plot is not None:
+        need_matplotlib()
+    with working("reading data"):
+        found = read(data, target=target, drop=drop or (), format=format)
+    if found.y is None:
+        raise DataError(f"{data} has no target to train on.")
+    if found.guessed and not json:
+        note(f"{data}: column {found.target!r} is the target (--target names another)")
+    check_finite(found, data)
+    y = np.asarray(found.y)
+    numeric = task is Task.regression or (task is Task.auto and _is_quantity(y))
+    if task is Task.auto and not json:
+        kind = "numbers (regression)" if numeric else f"{len(np.unique(y))} classes"
+        note(f"the target holds {kind}; --task says otherwise")
+    given: dict[str, Any] = {
+        "kernel": kernel, "scale": None if scale is Scaling.none else str(scale), "cv": _folds(cv, numeric),
+        "scoring": scoring, "max_time": max_time, "n_jobs": n_jobs, "checkpoint": checkpoint,
+        "progress": False if json else None,
+    }  # fmt: skip
+    if numeric and class_weight is not None:
+        raise BadInput("--class-weight belongs to a classification, and the target holds numbers")
+    tuner: Any = SVRCV(**given) if numeric else SVCCV(class_weight=class_weight, **given)
+    tasks = {"svc": "--task classification", "svr": "--task regression"}
+    check_target(SVR() if numeric else SVC(), "svr" if numeric else "svc", found, data, tasks)
+    tuner.fit(found.X, y)
+    best = tuner.best_estimator_
+    set_feature_names(best, found.names)
+    if model is not None:
+        from maxmargin.persistence import save
+
+        save(best, model)
+    rows, predicted = tuner.held_out_rows_, tuner.held_out_predictions_
+    report = _report(tuner, y[rows], predicted, numeric)
+    if plot is not None:
+        _draw(tuner, y[rows], predicted, numeric, plot)
+    report |= {
+        "model": str(model) if model is not None else None,
+        "plot": str(plot) if plot is not None else None,
+    }
+    if json:
+        emit({**report, "best_params": tuner.best_params_, "interrupted": tuner.interrupted_})
+    else:
+        _print(tuner, report, y[rows], predicted, numeric)
+    if tuner.interrupted_:
+        raise Interrupted("interrupted; the model has the best parameters so far")
+
+
+def _is_quantity(y: Any) -> bool:
+    import numpy as np
+
+    if y.dtype.kind not in "iuf":
+        return False
+    return bool((y != np.rint(y)).any()) or len(np.unique(y)) > _MANY_VALUES
+
+
+def _folds(cv: int, numeric: bool) -> Any:
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    return (KFold if numeric else StratifiedKFold)(cv, shuffle=True, random_state=0)
+
+
+def interval(right: int, n: int) -> tuple[float, float]:
+    """Wilson's interval of 95 % for a share of rows."""
+    z = 1.96
+    share, shrunk = right / n, 1.0 + z * z / n
+    middle = (share + z * z / (2 * n)) / shrunk
+    half = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5 / shrunk
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _report(tuner: Any, y: Any, predicted: Any, numeric: bool) -> dict[str, Any]:
+    import numpy as np
+
+    from maxmargin.cli.models import gaps
+
+    last = _last(tuner)
+    report: dict[str, Any] = {
+        "rows": int(last.shape_fit_[0]), "features": tuner.n_features_in_, "tried": len(tuner.path_),
+        "rows_of_the_last_stage": tuner.n_rows_, "best_score": float(tuner.best_score_),
+    }  # fmt: skip
+    if numeric:
+        error = np.asarray(y, dtype=np.float64) - predicted
+        report |= {
+            "mean_absolute_error": float(np.abs(error).mean()),
+            "root_mean_squared_error": float(np.sqrt(np.mean(error**2))),
+        }
+    else:
+        right = int(np.sum(predicted == y))
+        low, high = interval(right, len(y))
+        report |= {"accuracy": right / len(y), "accuracy_low": low, "accuracy_high": high}
+    return report | {
+        "support_vectors": len(last.support_), **gaps(last), "tuning_seconds": float(tuner.tuning_time_),
+        "fit_seconds": float(tuner.refit_time_),
+    }  # fmt: skip
+
+
+def _print(tuner: Any, report: dict[str, Any], y: Any, predicted: Any, numeric: bool) -> None:
+    import numpy as np
+
+    shown = {k: v for k, v in report.items() if k not in ("dual_gap", "accuracy_low", "accuracy_high")}
+    if not numeric:
+        low, high = report["accuracy_low"], report["accuracy_high"]
+        shown["accuracy"] = f"{report['accuracy']:.4f}, 95 % interval {low:.4f} to {high:.4f} (held-out rows)"
+        if len(tuner.classes_) <= _SHOWN_CLASSES:
+            rows = [
+                {
+                    "true class": str(a),
+                    **{f"predicted {b}": int(np.sum(predicted[y == a] == b)) for b in tuner.classes_},
+                }
+                for a in tuner.classes_
+            ]
+            table("Held-out rows", rows)
+    facts("", shown)
+    for line in explained(tuner):
+        note(line)
+
+
+def explained(tuner: Any) -> list[str]:
+    """The chosen parameters in words."""
+    share = len(_last(tuner).support_) / _last(tuner).shape_fit_[0]
+    lines = [f"C = {tuner.C_:.4g}: the larger, the more the model follows single rows"]
+    if tuner.kernel_ != "linear":
+        reach = 1.0 / tuner.gamma_ if tuner.kernel_ == "laplacian" else tuner.gamma_**-0.5
+        scaled = "" if tuner.scale is None else " (of scaled features)"
+        lines.append(
+            f"gamma = {tuner.gamma_:.4g}: rows up to a distance of some {reach:.2g}{scaled} are alike"
+        )
+    if hasattr(tuner, "epsilon_"):
+        lines.append(f"epsilon = {tuner.epsilon_:.4g}: smaller errors cost nothing")
+    lines.append(f"{share:.0%} of the rows are support vectors: near 100 % the rows are noisy, or few")
+    return lines
+
+
+def _last(tuner: Any) -> Any:
+    best = tuner.best_estimator_
+    return best.steps[-1][1] if hasattr(best, "steps") else best
+
+
+def _draw(tuner: Any, y: Any, predicted: Any, numeric: bool, file: Path) -> None:
+    """The combinations that were tried, and predictions of held-out rows."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from sklearn.metrics import ConfusionMatrixDisplay, PredictionErrorDisplay
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    results = tuner.cv_results_
+    C, score = results["param_C"], results["mean_test_score"]
+    other = results["param_gamma"] if tuner.kernel_ != "linear" else results["mean_test_score"]
+    known = np.array([kernel == tuner.kernel_ for kernel in results["param_kernel"].tolist()])
+    points = left.scatter(
+        np.asarray(C[known], dtype=float),
+        np.asarray(other[known], dtype=float),
+        c=score[known],
+        s=80,
+        cmap="viridis",
+    )
+    left.plot(
+        tuner.C_,
+        tuner.gamma_ if tuner.kernel_ != "linear" else tuner.best_score_,
+        "r*",
+        ms=16,
+        label="chosen",
+    )
+    left.set(xscale="log", xlabel="C", title="Scores of the combinations tried")
+    if tuner.kernel_ != "linear":
+        left.set(yscale="log", ylabel="gamma")
+    else:
+        left.set(ylabel="score")
+    left.legend()
+    figure.colorbar(points, ax=left, label="score by cross-validation")
+    if numeric:
+        PredictionErrorDisplay.from_predictions(y, predicted, kind="actual_vs_predicted", ax=right)
+        right.set_title("Held-out rows")
+    else:
+        ConfusionMatrixDisplay.from_predictions(y, predicted, ax=right, colorbar=False)
+        right.set_title("Held-out rows: true and predicted classes")
+    figure.savefig(file, dpi=150)
+    plt.close(figure)

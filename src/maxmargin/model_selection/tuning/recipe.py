@@ -1,0 +1,145 @@
+"""Which parameters a tuner tries: a walk along C, then along the width, then around the best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin._types import Floats
+from maxmargin.model_selection.tuning.surface import Setting, Surface
+
+# Values of C, in units of the tuner, and the steps of the first stage: a decade of C, and of the width.
+_LEAST, _LARGEST, _DECADE, _WIDTH = 0.1, 1e4, 10.0, 10**0.8
+# Widths that are tried beyond the first, each way.
+_REACH = 2
+# Standard errors by which a width may be worse before those beyond it are left out.
+_SLACK = 0.5
+
+
+class Node(NamedTuple):
+    """A parameter combination, and its score on each fold."""
+
+    setting: Setting
+    C: float
+    scores: Floats
+    seconds: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean score; -inf if a fold was not solved."""
+        mean = float(np.mean(self.scores))
+        return mean if np.isfinite(mean) else -np.inf
+
+    @property
+    def size(self) -> float:
+        """Orders models by how closely they can fit: by C times gamma, or by C."""
+        return float(np.log(self.C) + (np.log(self.setting.gamma) if self.setting.gamma else 0.0))
+
+
+def best_of(nodes: Iterable[Node]) -> Node:
+    """The best node; of equal ones, but for rounding, the simplest."""
+    return max(nodes, key=lambda node: (round(node.mean, 10), -node.size))
+
+
+@dataclass
+class Climb:
+    """The nodes that have been tried on one surface."""
+
+    surface: Surface
+    #: Called after each node, and may raise to end the climb.
+    watch: Callable[[Node], None] = lambda node: None
+    #: Scores that are known from an earlier run, by the order in which nodes are tried.
+    known: Callable[[], Floats | None] = lambda: None
+    nodes: dict[tuple[Setting, float], Node] = field(default_factory=dict)
+
+    def walk(self, setting: Setting, Cs: Sequence[float], patience: int | None = None) -> float:
+        """Try ascending C, until `patience` in a row are no better than the best before; the best score."""
+        todo = [C for C in Cs if (setting, C) not in self.nodes]
+        at = 0
+        while at < len(todo):
+            # Two at first, as one says nothing about the direction.
+            some = todo[at:] if patience is None else todo[at : at + (2 if at == 0 else 1)]
+            self._try(setting, some)
+            at += len(some)
+            tried = [self.nodes[setting, C].mean for C in todo[:at]]
+            if patience is not None and len(tried) - 1 - int(np.argmax(tried)) >= patience:
+                break
+        known = [node.mean for (other, _), node in self.nodes.items() if other == setting]
+        return max(known)
+
+    def _try(self, setting: Setting, Cs: Sequence[float]) -> None:
+        began, found = time.perf_counter(), self.known()
+        if found is not None:
+            self._add(Node(setting, Cs[0], found))
+            Cs = Cs[1:]
+            if Cs:
+                self._try(setting, Cs)
+            return
+        scores = self.surface.scores(setting, Cs)
+        seconds = (time.perf_counter() - began) / len(Cs)
+        for C, of_node in zip(Cs, scores, strict=True):
+            self._add(Node(setting, C, of_node, seconds))
+
+    def _add(self, node: Node) -> None:
+        self.nodes[node.setting, node.C] = node
+        self.watch(node)
+
+    @property
+    def best(self) -> Node:
+        """The best node so far."""
+        return best_of(self.nodes.values())
+
+    def error(self, node: Node) -> float:
+        """The standard error of a node's mean score."""
+        if 0.0 <= node.mean <= 1.0 and self.surface.counts_rows:
+            return float(np.sqrt(node.mean * (1.0 - node.mean) / self.surface.n_rows))
+        return float(np.std(node.scores) / np.sqrt(len(node.scores)))
+
+
+def explore(climb: Climb, kernel: str, unit: float, C_unit: float, epsilon: float = 0.0) -> None:
+    """Find the region of the best parameters in big steps, from the width 1 / `unit`."""
+
+    def at(gamma: float) -> Setting:
+        return Setting(kernel, gamma, epsilon)
+
+    decades = C_unit * 10.0 ** np.arange(-1, 5)
+    if kernel == "linear":
+        climb.walk(at(0.0), decades.tolist(), patience=2)
+        return
+    best = climb.walk(at(unit), decades.tolist(), patience=1)
+    low, high = C_unit * _LEAST, C_unit * _LARGEST
+    for way in (-1, 1):
+        for k in range(1, _REACH + 1):
+            node = best_of(node for node in climb.nodes.values() if node.setting.kernel == kernel)
+            gamma = unit * _WIDTH ** (way * k)
+            # The same C, and that with the same C * gamma: scores hardly change along this ridge.
+            exact = np.log10(node.C / C_unit * node.setting.gamma / gamma)
+            ridge = C_unit * 10.0 ** float(np.round(exact))
+            pair = (node.C, ridge) if not np.isclose(ridge, node.C) else (node.C, node.C * _DECADE**-way)
+            Cs = sorted({float(np.clip(C, low, high)) for C in pair})
+            found = climb.walk(at(gamma), Cs)
+            if way < 0 and found > best:
+                while climb.nodes[at(gamma), Cs[-1]].mean >= found and Cs[-1] < high:
+                    Cs.append(Cs[-1] * _DECADE)
+                    found = max(found, climb.walk(at(gamma), Cs[-1:]))
+            best = max(best, found)
+            if found < best - _SLACK * climb.error(node):
+                break
+
+
+def refine(climb: Climb, node: Node, step: float = 0.5) -> None:
+    """Try the neighbours of a node, `step` of the big steps away; not those off the ridge."""
+    setting, C = node.setting, node.C
+    small = _DECADE**step
+    if not setting.gamma:
+        climb.walk(setting, [C / small, C, C * small])
+        return
+    narrow = _WIDTH**step
+    wider, narrower = setting.gamma / narrow, setting.gamma * narrow
+    climb.walk(setting._replace(gamma=wider), [C, C * small])
+    climb.walk(setting, [C / small, C, C * small])
+    climb.walk(setting._replace(gamma=narrower), [C / small, C])

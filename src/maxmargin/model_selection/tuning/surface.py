@@ -1,0 +1,198 @@
+"""Cross-validated scores as a function of the parameters: the surface that a tuner climbs.
+
+A surface belongs to some rows and their folds. It is asked for a kernel and several values of the penalty C;
+it computes distances once, each kernel matrix from them in one pass, and trains all folds along C with the
+engine of the search (`maxmargin.solvers.c_path`), from the solutions of the nearest C with the same kernel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from maxmargin._compiled.threads import Threads
+from maxmargin._types import Floats, Index
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.shared import SharedKernels
+from maxmargin.model_selection.counts import JobCounts
+from maxmargin.model_selection.scoring import FoldModel
+from maxmargin.model_selection.starts import Start, Starts
+
+#: Training and held-out rows of a fold.
+Split = tuple[Index, Index]
+
+
+class Setting(NamedTuple):
+    """The parameters that a chain along C has in common."""
+
+    kernel: str
+    gamma: float = 0.0
+    epsilon: float = 0.0
+
+
+class Trained(NamedTuple):
+    """Folds that were trained along C."""
+
+    #: For each fold, values of its held-out rows: of shape (n_C, n_test, n_pairs), or (n_C, n_test).
+    values: list[Floats]
+    #: For each fold, which C were solved.
+    solved: list[Any]
+    #: Solutions of the last C, see `Start`.
+    last: list[Floats]
+
+
+class Surface(ABC):
+    """The scores of an estimator on the folds of some rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has all parameters but those of the surface; not fitted.
+    X, y : array-like
+        The rows, scaled, and their labels or targets.
+    splits : sequence of (train, test)
+        The folds.
+    scorer : callable
+        A scorer of scikit-learn.
+    weight : ndarray of shape (n_samples,) or None
+        Sample weights.
+    threads : Threads
+        Those that train folds side by side.
+    dtype : dtype
+        Precision of the kernel matrices.
+    """
+
+    _model: type[FoldModel] = FoldModel
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        splits: Sequence[Split],
+        scorer: Any,
+        weight: Floats | None,
+        threads: Threads,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.estimator, self.X, self.y, self.splits = estimator, X, y, splits
+        self.scorer, self.weight, self.threads = scorer, weight, threads
+        self.kernels, self.starts = SharedKernels(X, dtype), Starts()
+        self.n_rows = X.shape[0]
+        #: Decision values or predictions for the held-out rows of each fold, by setting and C.
+        self.held_out: dict[tuple[Setting, float], list[Floats]] = {}
+        groups = np.array_split(np.arange(len(splits)), min(threads.n, len(splits)))
+        self._groups = [group.tolist() for group in groups]
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether a score is the share of rows that are right."""
+        return False
+
+    def median_distance(self, kernel: str) -> float:
+        """The median of squared (rbf) or absolute (laplacian) distances, of the positive ones if it is 0."""
+        D = self.kernels.distances(kernel)
+        some = D[:: max(1, len(D) // 250)]
+        middle = float(np.median(some))
+        if middle <= 0:
+            positive = some[some > 0]
+            middle = float(np.median(positive)) if len(positive) else 1.0
+        return middle
+
+    def release(self) -> None:
+        """Give back the memory of the matrices; scores cannot be asked for any more."""
+        self.kernels = SharedKernels(self.X[:0], self.kernels.dtype)
+        self.held_out.clear()
+
+    def scores(self, setting: Setting, Cs: Sequence[float]) -> Floats:
+        """The score of each fold, of shape (n_C, n_splits), for ascending C; NaN where it was not solved."""
+        K = self.kernels.matrix(Kernel(setting.kernel, gamma=setting.gamma))
+        ascending = np.asarray(Cs, dtype=np.float64)
+        values: list[Any] = [None] * len(self.splits)
+        out = np.full((len(Cs), len(self.splits)), np.nan)
+        solved = np.zeros(out.shape, np.bool_)
+
+        def train(group: list[int]) -> None:
+            key = (setting, tuple(group))
+            found = self._trained(K, setting, ascending, group, self.starts.nearest(key, Cs[0]))
+            self.starts.add(key, Start(float(Cs[-1]), found.last))
+            for k, of_fold, of_solved in zip(group, found.values, found.solved, strict=True):
+                values[k], solved[:, k] = of_fold, of_solved
+
+        self.threads.run(train, [(group,) for group in self._groups])
+        for c, C in enumerate(Cs):
+            self.held_out[setting, C] = [of_fold[c] for of_fold in values]
+        for k, of_fold in enumerate(values):
+            out[:, k] = self._scored(k, of_fold, setting, Cs)
+        out[~solved] = np.nan
+        return out
+
+    def values_of(self, setting: Setting, C: float) -> list[Floats]:
+        """Decision values or predictions for the held-out rows of each fold."""
+        if (setting, C) not in self.held_out:
+            self.scores(setting, [C])
+        return self.held_out[setting, C]
+
+    @abstractmethod
+    def predictions(self, setting: Setting, C: float) -> Any:
+        """Predictions for the held-out rows, fold by fold."""
+
+    @abstractmethod
+    def _trained(
+        self, K: Any, setting: Setting, Cs: Floats, folds: list[int], start: Start | None
+    ) -> Trained:
+        """Train some folds for ascending C."""
+
+    @abstractmethod
+    def _scored(self, k: int, values: Floats, setting: Setting, Cs: Sequence[float]) -> Floats:
+        """Scores of fold k for every C."""
+
+    def _by_scorer(
+        self,
+        k: int,
+        answers: Sequence[Any],
+        setting: Setting,
+        Cs: Sequence[float],
+        attributes: dict[str, Any],
+    ) -> Floats:
+        """The same by a scorer that gets a model."""
+        train, test = self.splits[k]
+        rows, labels = self.X[test], self.y[test]
+        out = np.empty(len(Cs))
+        for c, (C, answer) in enumerate(zip(Cs, answers, strict=True)):
+            model = self.with_parameters(setting, C)
+
+            def fitted(model: Any = model) -> Any:
+                given = {} if self.weight is None else {"sample_weight": self.weight[train]}
+                return clone(model).fit(self.X[train], self.y[train], **given)
+
+            stand_in = self._model(model, [(rows, answer)], fitted, attributes)
+            out[c] = self.scorer(stand_in, rows, labels)
+            if stand_in.broken_ is not None:
+                raise stand_in.broken_
+        return out
+
+    def with_parameters(self, setting: Setting, C: float) -> Any:
+        """The estimator of a node, not fitted."""
+        model = clone(self.estimator)
+        given = {"C": C, "kernel": setting.kernel, "gamma": setting.gamma or "scale"}
+        if "epsilon" in model.get_params(deep=False):
+            given["epsilon"] = setting.epsilon
+        return model.set_params(**given)
+
+
+class _Counts(JobCounts):
+    """Counts nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def follow(self, steps: Any, weight: float = 1.0) -> None:
+        """Keep no reference."""
+
+
+NOT_COUNTED = _Counts()
