@@ -114,6 +114,48 @@ def selection(rows: Rows) -> Values:
     return out
 
 
+def by_library(rows: Rows) -> dict[str, dict[str, dict[str, Any]]]:
+    """Rows of variety.py by their names and libraries."""
+    by: dict[str, dict[str, dict[str, Any]]] = {}
+    for r in rows:
+        by.setdefault(r["row"], {})[r["library"]] = r
+    return by
+
+
+def variety(rows: Rows) -> Values:
+    """Ratios of seconds, rival / maxmargin: geometric means and least, and one thread / two."""
+    by = [of for of in by_library(rows).values() if "maxmargin" in of]
+    out: Values = {"rows": len(by)}
+    for rival in ("scikit-learn", "intelex", "LinearSVC"):
+        ratios = [of[rival]["seconds"] / of["maxmargin"]["seconds"] for of in by if rival in of]
+        out[rival] = mean(ratios)
+        out[f"{rival}.rows"] = len(ratios)
+        out[f"{rival}.least"] = min(ratios, default=None)
+        out[f"{rival}.slower"] = sum(ratio < 1.0 for ratio in ratios)
+    ours = [of["maxmargin"] for of in by]
+    out["threads"] = mean([r["one_thread"] / r["seconds"] for r in ours if r["one_thread"]])
+    return out
+
+
+def selection_variety(rows: Rows) -> Values:
+    """Ratios of seconds, GridSearchCV / SVMSearchCV, by row and number of workers."""
+    out: Values = {}
+    for r in rows:
+        name = r["set"].removeprefix("pipeline, ")
+        out[name] = r["scikit-learn"] / r["ours"]
+        out[f"{name}.1"] = r["scikit-learn, 1 worker"] / r["ours, 1 worker"]
+    return out
+
+
+def threads(rows: Rows) -> Values:
+    """Seconds with one thread / seconds with two: by problem, and geometric means of all but the largest."""
+    out: Values = {r["problem"]: r["ratio"] for r in rows}
+    some = [r for r in rows if r["rows"] < 200_000]
+    out["mean"] = mean([r["ratio"] for r in some])
+    out["intelex"] = mean([r["intelex"] for r in some if r["intelex"]])
+    return out
+
+
 def selection_liquidsvm(rows: Rows) -> Values:
     ratios = [r["liquidSVM"] / r["ours"] for r in rows]
     return {"ratio": mean(ratios), "ratio.least": min(ratios)}
@@ -354,6 +396,9 @@ _SOURCES: dict[str, Callable[[Rows], Values]] = {
     "peers": peers,
     "growth": growth,
     "selection": selection,
+    "selection_variety": selection_variety,
+    "threads": threads,
+    "variety": variety,
     "selection_liquidsvm": selection_liquidsvm,
     "fuzz_models": fuzz_models,
     "leave_one_out": leave_one_out,

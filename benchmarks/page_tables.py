@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from figures import Rows, mean, rows_of
+from figures import Rows, by_library, mean, rows_of
 from report import markdown
 
 MACHINES = ("scikit-learn", "intelex", "maxmargin")
+# Rivals of variety.py, and how many of its rows the README shows.
+VARIETY = ("scikit-learn", "intelex", "LinearSVC")
+_WORST = 8
 # Names of the papers' sets as the pages write them.
 LONG = {
     "BCW": "breast cancer", "HD": "heart", "GCr": "german", "PID": "diabetes", "Ban": "banana",
@@ -125,6 +128,28 @@ def selection() -> str:
             }
         )
     return markdown(lines)
+
+
+def variety() -> str:
+    """All rows of variety.py, the slowest relative to a rival first."""
+    lines = []
+    for name, of in by_library(rows_of("variety")).items():
+        ours = of["maxmargin"]
+        ratios = {rival: of[rival]["seconds"] / ours["seconds"] for rival in VARIETY if rival in of}
+        line = {
+            "input": name,
+            "rows": f"{ours['n']:,}",
+            "**maxmargin**": f"**{g(ours['seconds'])}**",
+            "with 1 thread": g(ours["one_thread"]),
+            **{f"x {rival}": f"{ratios[rival]:.2g}" if rival in ratios else "" for rival in VARIETY},
+        }
+        lines.append((min(ratios.values()), line))
+    return markdown([line for _, line in sorted(lines, key=lambda pair: pair[0])])
+
+
+def variety_worst() -> str:
+    """The first rows of the table above."""
+    return "\n".join(variety().splitlines()[: 2 + _WORST])
 
 
 def liquidsvm() -> str:
@@ -307,6 +332,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers": peers,
     "peers_regression": peers_regression,
     "selection": selection,
+    "variety": variety,
+    "variety_worst": variety_worst,
     "liquidsvm": liquidsvm,
     "leave_one_out": leave_one_out,
     "paths": paths,

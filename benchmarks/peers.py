@@ -96,13 +96,14 @@ def memory(reset: bool = False) -> float:
     return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
 
 
-def touch_memory() -> None:
-    """Use as much memory as a fit may need, and free it.
+def touch_memory(rows: int | None = None) -> None:
+    """Use as much memory as a fit may need, and free it: four kernel matrices of `rows`, 3 GB at most.
 
     A virtual computer gets memory from its host at the first touch, at a fraction of a gigabyte per second,
     and may return it soon after it was freed.
     """
-    np.empty(3 << 27).fill(0.0)
+    most = 3 << 27
+    np.empty(most if rows is None else min(most, 4 * rows**2 + (1 << 25))).fill(0.0)
 
 
 def child(args: argparse.Namespace) -> None:

@@ -168,7 +168,7 @@ def child(args: argparse.Namespace) -> None:
         seconds = []
         for _ in range(row.fits):
             if row.fits <= 3 and not args.quick:
-                touch_memory()
+                touch_memory(data.X.shape[0])
             memory(reset=True)
             model = estimator(row, args.library, args.threads, tol)
             began = time.perf_counter()
