@@ -184,7 +184,9 @@ def child(args: argparse.Namespace) -> None:
                 "coef": coef.toarray() if hasattr(coef, "toarray") else coef,
                 "gap": float(np.sum(getattr(model, "dual_gap_", np.nan))),
             }
-        if row.params.get("kernel") == "linear" and row.estimator == "SVC" and len(np.unique(data.y)) == 2:
+        # For the comparison with LinearSVC; the weights of other libraries may lack columns without entries.
+        compared = args.library in ("maxmargin", "LinearSVC") and row.params.get("kernel") == "linear"
+        if compared and row.estimator == "SVC" and len(np.unique(data.y)) == 2:
             w = np.asarray(model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_).ravel()
             sign = np.where(data.y == np.unique(data.y)[1], 1.0, -1.0)
             found["primal"] = hinge_value(data.X, sign, w, row.params.get("C", 1.0))
