@@ -141,10 +141,18 @@ def variety() -> str:
             "rows": f"{ours['n']:,}",
             "**maxmargin**": f"**{g(ours['seconds'])}**",
             "with 1 thread": g(ours["one_thread"]),
-            **{f"x {rival}": f"{ratios[rival]:.2g}" if rival in ratios else "" for rival in VARIETY},
+            **{
+                f"x {rival}": _ratio(ratios[rival], of[rival]) if rival in ratios else "" for rival in VARIETY
+            },
         }
         lines.append((min(ratios.values()), line))
     return markdown([line for _, line in sorted(lines, key=lambda pair: pair[0])])
+
+
+def _ratio(ratio: float, rival: dict[str, Any]) -> str:
+    """A ratio of seconds, and whether the rival's model is worse."""
+    number = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
+    return number if rival.get("reached", True) else f"{number} (not as good)"
 
 
 def variety_worst() -> str:

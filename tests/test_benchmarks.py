@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "papers")]
 import all_distances  # noqa: E402
 
+import figures  # noqa: E402
 import leave_one_out  # noqa: E402
+import page_tables  # noqa: E402
 import peers  # noqa: E402
 import selection  # noqa: E402
 import selection_variety  # noqa: E402
@@ -130,3 +132,19 @@ def test_searches_over_pipelines_compare_all_nodes_and_run_equally_often(monkeyp
     assert found["largest difference of a score"] <= 1 / 80
     assert {name for name, _, _ in asked} == {"SVMSearchCV", "GridSearchCV"}
     assert {repeat for _, _, repeat in asked} == {3} == {found["runs"]}
+
+
+def test_a_rival_that_is_not_as_good_does_not_count_in_means_and_is_marked(monkeypatch):
+    rows = [
+        {"row": name, "library": library, "n": 10, "seconds": seconds, "one_thread": 1.0, "reached": reached}
+        for name, library, seconds, reached in [
+            ("a", "maxmargin", 1.0, True),
+            ("a", "LinearSVC", 2.0, True),
+            ("b", "maxmargin", 1.0, True),
+            ("b", "LinearSVC", 50.0, False),
+        ]
+    ]
+    found = figures.variety(rows)
+    assert (found["LinearSVC"], found["LinearSVC.rows"]) == (pytest.approx(2.0), 1)
+    monkeypatch.setattr(page_tables, "rows_of", lambda name: rows)
+    assert "50 (not as good)" in page_tables.variety()
