@@ -34,9 +34,8 @@ class SVCCV(CalibratedMixin, ClassifierMixin, BaseTuner):
        with the same product :math:`C\gamma`, along which scores hardly change. A direction ends where scores
        are worse by half a standard error.
     3. *Refine* on up to 4,000 rows: the best and its neighbours, half a step away; with ``refine=2`` once
-    more, a
-       quarter of a step. With more rows it goes on with twice as many, until the choice no longer changes or
-       another stage would take more than some 15 seconds.
+       more, a quarter of a step. With more rows it goes on with twice as many, until the choice no longer
+       changes or another stage would take more than some 15 seconds.
 
     Parameters
     ----------
