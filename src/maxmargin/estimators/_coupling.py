@@ -12,7 +12,7 @@ from maxmargin._compiled.jit import compiled
 
 # LIBSVM's: its iteration ends at an error of so much divided by K. With the same start and the same end the
 # probabilities are LIBSVM's to rounding.
-_ERROR, _FEWEST_ROUNDS = 0.005, 100
+ERROR, FEWEST_ROUNDS = 0.005, 100
 
 
 @compiled()
@@ -28,7 +28,7 @@ def coupled(first, k, least):
         p = out[s]
         _matrix(first[s], Q, least)
         p[:] = 1.0 / k
-        for _ in range(max(_FEWEST_ROUNDS, k)):
+        for _ in range(max(FEWEST_ROUNDS, k)):
             square = 0.0
             for t in range(k):
                 Qp[t] = 0.0
@@ -38,7 +38,7 @@ def coupled(first, k, least):
             error = 0.0
             for t in range(k):
                 error = max(error, abs(Qp[t] - square))
-            if error < _ERROR / k:
+            if error < ERROR / k:
                 break
             for t in range(k):
                 change = (square - Qp[t]) / Q[t, t]

@@ -69,7 +69,9 @@ class CrossFit:
             self._left[c] = end - start - np.bincount(self.folds[start:end], minlength=N_FOLDS)
         self._folds: dict[int, Index] = {}
         #: Values of each pair's rows, positive for its first class; NaN where there are none.
-        self.values = [np.full(size, np.nan) for size in problems.sizes]
+        self._starts = np.append(0, np.cumsum(problems.sizes))
+        self._values = np.full(self._starts[-1], np.nan)
+        self.values = np.split(self._values, self._starts[1:-1])
         #: Folds that were to be solved, that have a solution, and that a limit has ended.
         self.wanted = self.solved = self.ended = 0
         self.n_kernel_evals = self.n_kernel_calls = 0
@@ -143,42 +145,50 @@ class CrossFit:
         boxes: tuple[Floats, Floats],
     ) -> None:
         """All folds as problems over shared rows, in one compiled call as far as possible."""
-        from maxmargin.estimators._fold_starts import starts_without  # compiled: not at import
+        from maxmargin.estimators._fold_starts import fold_starts, held_values  # compiled: not at import
 
         upper, ridge = boxes
-        bounds, starts = self.problems.bounds, {}
-        labels = {}
-        for pair in np.unique(tasks[:, 0]).tolist():
-            a, b = self.first[pair], self.second[pair]
-            of_pair = np.concatenate([upper[bounds[c] : bounds[c + 1]] for c in (a, b)])
-            y = np.full(len(of_pair), self.sign)
-            y[bounds[a + 1] - bounds[a] :] = -self.sign
-            lo, hi = np.where(y > 0, 0.0, -of_pair), np.where(y > 0, of_pair, 0.0)
-            solution = found[pair]
-            distance = np.abs(solution.gradient - solution.offset[0])
-            labels[pair] = y
-            starts[pair] = starts_without(solution.u, distance, lo, hi, self._held(pair), N_FOLDS)
+        classes = (self.first, self.second, self.problems.bounds, self.sign, self.folds)
+        pair, fold = tasks.T.copy()
+        known = np.unique(pair)
+        place = np.zeros(len(self.problems), np.intp)
+        place[known] = np.arange(len(known))
+        u, gradient, offset, starts = found.joined(known)
+        begin = fold_starts(tasks, place, u, gradient, offset, starts, upper, *classes)
+        ends = np.append(0, np.cumsum(self.problems.sizes[pair]))
 
         def make(t: int) -> Subproblem:
-            pair, fold = tasks[t].tolist()
-            sub: Subproblem = self.problems[pair]
-            problem = self.estimator._fold_problem(sub.problem, self._held(pair) == fold)
-            return replace(sub, problem=problem, warm=starts[pair][fold])
+            sub: Subproblem = self.problems[int(pair[t])]
+            problem = self.estimator._fold_problem(sub.problem, self._held(int(pair[t])) == fold[t])
+            return replace(sub, problem=problem, warm=begin[ends[t] : ends[t + 1]])
 
-        pair, fold = tasks.T
-        pairs = ClassPairs(
-            self.first[pair], self.second[pair], self.sign, upper, ridge, self.folds, fold.copy(),
-            np.concatenate([starts[p][f] for p, f in tasks.tolist()]),
-            np.concatenate([found[p].u for p in pair.tolist()]),
-            np.concatenate([found[p].gradient for p in pair.tolist()]),
-        )  # fmt: skip
         sizes = self.problems.sizes[pair]
-        problems = Subproblems(bounds, sizes, make, int(np.argmax(sizes)), pairs)
+        rows = np.arange(ends[-1]) + np.repeat(starts[place[pair]] - ends[:-1], sizes)
+        pairs = ClassPairs(
+            self.first[pair], self.second[pair], self.sign, upper, ridge, self.folds, fold, begin, u[rows],
+            gradient[rows],
+        )  # fmt: skip
+        problems = Subproblems(self.problems.bounds, sizes, make, int(np.argmax(sizes)), pairs)
         solutions = plan.solver.solve_many(problems, gram, stop=stop, interrupt=limit, n_jobs=plan.n_jobs)
-        for t, solution in solutions.items():
-            p, f = tasks[t].tolist()
-            held = self._held(p) == f
-            self._keep(p, held, solution.gradient[held] + labels[p][held] - solution.offset[0], solution)
+        if solutions.together is not None:
+            many = solutions.together
+            held_values(
+                tasks[many.index],
+                many.starts,
+                many.gradient,
+                many.offset,
+                *classes,
+                self._values,
+                self._starts,
+            )
+            self.solved += len(many)
+            self.n_kernel_evals += int(many.n_kernel_evals.sum())
+            self.n_kernel_calls += int(many.n_kernel_calls.sum())
+        for t, solution in solutions.apart.items():
+            p = int(pair[t])
+            held = self._held(p) == fold[t]
+            values = _values(problems[t].problem, solution)
+            self._keep(p, held, values[held], solution)
 
     def _by_pair(
         self, plan: Plan, gram: Rows, found: Solutions, tasks: Index, stop: Stop, limit: Limit

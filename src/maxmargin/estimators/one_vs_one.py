@@ -27,7 +27,7 @@ from maxmargin.estimators._plain import class_labels
 from maxmargin.estimators._validation import check_training_data, check_weights
 from maxmargin.estimators._warm_start import Start, box
 from maxmargin.estimators.base import BaseSVM
-from maxmargin.estimators.calibration import SigmoidCalibrator
+from maxmargin.estimators.calibration import Calibrator, SigmoidCalibrator
 from maxmargin.estimators.decisions import decision_values, voted_classes
 from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.solvers.many import ClassPairs, Subproblem, Subproblems
@@ -50,8 +50,9 @@ class BaseSVC(ClassifierMixin, BaseSVM):
     _deprecated_name: ClassVar[str] = "SVC"
     # How the message begins that is given where weights leave a single class, as in scikit-learn.
     _one_class_left: ClassVar[str] = "Invalid input"
-    # The sigmoids of the last fit, if it was to have probabilities.
-    _calibrator: SigmoidCalibrator | None = None
+    # What makes probabilities: of the last fit, if it was to have some, or given by `set_calibrator`.
+    _calibrator: Calibrator | None = None
+    _calibrator_given: bool = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
         "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
@@ -129,6 +130,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
             for m, s in ((subproblems[k], s) for k, s in begun.items())
         )
         self._calibrator = None if cross_fit is None else cross_fit.calibrator()
+        self._calibrator_given = False
         report(self, solved, len(subproblems) - len(solved), limit)
         if cross_fit is not None:
             report_folds(self, cross_fit, limit)
@@ -307,16 +309,17 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         return self.probability != "deprecated" and bool(self.probability)
 
     def _check_proba(self) -> bool:
-        if not self._with_probabilities:
+        if not (self._with_probabilities or self._calibrator_given):
             raise AttributeError("predict_proba is not available when probability=False")
         return True
 
     @available_if(_check_proba)
     def predict_proba(self, X: Any) -> Floats:
-        """Compute probabilities of the classes, with ``probability=True`` only.
+        """Compute probabilities of the classes, with ``probability=True`` or a calibrator that was given.
 
         Platt's sigmoids of the class pairs, fitted to held-out values of five folds, joined by pairwise
-        coupling. The class with the largest probability need not be that of `predict`, see `SVC`.
+        coupling; or what `set_calibrator` was given. The class with the largest probability need not be that
+        of `predict`, see `SVC`.
 
         Parameters
         ----------
@@ -332,7 +335,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         if self._calibrator is None:
             raise NotFittedError("predict_proba is not available when fitted with probability=False")
         order = self.get_model().vote_order
-        if order is None or len(order) == 2:
+        if order is None or len(order) == 2 or not isinstance(self._calibrator, SigmoidCalibrator):
             return self._calibrator.predict_proba(values)
         # Coupling ends when it is accurate enough, in LIBSVM too: where exactly depends on the order.
         from maxmargin.estimators._votes import reordered  # compiled: not at import
@@ -357,30 +360,54 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         """
         return np.log(self.predict_proba(X))
 
-    def get_calibrator(self) -> SigmoidCalibrator | None:
+    def get_calibrator(self) -> Calibrator | None:
         """Return what `predict_proba` makes probabilities of pair values with.
 
         Returns
         -------
-        maxmargin.estimators.calibration.SigmoidCalibrator or None
-            The sigmoids of the class pairs; None if the fit was not to have probabilities.
+        maxmargin.estimators.calibration.Calibrator or None
+            The sigmoids of the class pairs, or what `set_calibrator` was given; None if there are no
+            probabilities.
         """
         self._check_fitted()
         return self._calibrator
+
+    def set_calibrator(self, calibrator: Calibrator) -> Any:
+        """Make probabilities with a calibrator that was fitted elsewhere, until the next fit.
+
+        Searches and tuners do so: they have the values of held-out rows for which it is fitted.
+
+        Parameters
+        ----------
+        calibrator : maxmargin.estimators.calibration.Calibrator
+            Fitted to values of the same class pairs.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator, which has `predict_proba`.
+        """
+        self._check_fitted()
+        if calibrator.n_classes != len(self.classes_):
+            raise ValueError(
+                f"The calibrator has {calibrator.n_classes} classes, and the model {len(self.classes_)}."
+            )
+        self._calibrator, self._calibrator_given = calibrator, True
+        return self
 
     @deprecated(_REMOVED.format("probA_"))  # type: ignore[prop-decorator]
     @property
     def probA_(self) -> Floats:
         """Slopes of the sigmoids of class pairs in LIBSVM's layout; empty without probabilities."""
         fitted = self.get_calibrator()
-        return np.empty(0) if fitted is None else fitted.A
+        return fitted.A if isinstance(fitted, SigmoidCalibrator) else np.empty(0)
 
     @deprecated(_REMOVED.format("probB_"))  # type: ignore[prop-decorator]
     @property
     def probB_(self) -> Floats:
         """Constants of the sigmoids of class pairs in LIBSVM's layout; empty without probabilities."""
         fitted = self.get_calibrator()
-        return np.empty(0) if fitted is None else fitted.B
+        return fitted.B if isinstance(fitted, SigmoidCalibrator) else np.empty(0)
 
 
 def _pairs_of(n_classes: int) -> tuple[Index, Index]:

@@ -176,6 +176,23 @@ class Solutions(Mapping[int, Solution]):
                 return t
         raise KeyError(k)
 
+    def joined(self, index: Index) -> tuple[Floats, Floats, Floats, Index]:
+        """Variables, gradients and offsets of problems with one group, one after the other; their starts."""
+        u, gradient, offset = [], [], np.empty(len(index))
+        for e, k in enumerate(index.tolist()):
+            if k in self.apart:
+                own = self.apart[k]
+                found = own.u, own.gradient, own.offset[0]
+            else:
+                t = self._entry(k)
+                assert self.together is not None
+                part = slice(self.together.starts[t], self.together.ends[t])
+                found = self.together.u[part], self.together.gradient[part], self.together.offset[t]
+            u.append(found[0])
+            gradient.append(found[1])
+            offset[e] = found[2]
+        return np.concatenate(u), np.concatenate(gradient), offset, np.cumsum([0, *map(len, u)])
+
     def column(self, name: str) -> Floats:
         """A number of every solution, in the order of `index`; see `Solution` for the names."""
         own = np.array([getattr(solution, name) for solution in self.apart.values()], dtype=np.float64)
