@@ -160,9 +160,34 @@ def threads(rows: Rows) -> Values:
     return out
 
 
+def tuner(rows: Rows) -> Values:
+    """Ratios to GridSearchCV with one thread each and with two, and differences of test errors in points."""
+    out: Values = {}
+    for kind in ("SVC", "SVR"):
+        some = [r for r in rows if r["kind"] == kind]
+        for key, suffix in (("", ".1"), ("_2", ".2")):
+            ratios = [r[f"grid_s{key}"] / r[f"ours_s{key}"] for r in some if f"ours_s{key}" in r]
+            out[f"{kind}{suffix}"], out[f"{kind}{suffix}.least"] = mean(ratios), min(ratios, default=None)
+        two = [r["grid_s"] / r["ours_s"] for r in some if r["classes"] == 2]
+        out[f"{kind}.two"] = min(two, default=None)
+        points = [100.0 * (ours - theirs) for r in some for theirs, ours in r["errors"]]
+        average = sum(points) / max(1, len(points))
+        spread_of = (sum((p - average) ** 2 for p in points) / max(1, len(points))) ** 0.5
+        out[f"{kind}.points"], out[f"{kind}.error"] = average, spread_of / max(1, len(points)) ** 0.5
+        out[f"{kind}.sets"], out[f"{kind}.splits"] = len(some), len(points)
+        out[f"{kind}.nodes"] = sum(r["nodes"] for r in some) / max(1, len(some))
+    large = [r["tuning_s"] for r in rows if r["kind"] == "large"]
+    return out | {"large.most": max(large, default=None), "large.sets": len(large)}
+
+
 def selection_liquidsvm(rows: Rows) -> Values:
     ratios = [r["liquidSVM"] / r["ours"] for r in rows]
-    return {"ratio": mean(ratios), "ratio.least": min(ratios)}
+    tuned = [r["liquidSVM"] / r["SVCCV"] for r in rows]
+    points = [100.0 * (r["SVCCV error"] - r["liquidSVM error"]) for r in rows]
+    return {
+        "ratio": mean(ratios), "ratio.least": min(ratios), "tuner": mean(tuned), "tuner.least": min(tuned),
+        "tuner.points": sum(points) / len(points),
+    }  # fmt: skip
 
 
 def fuzz_models(rows: Rows) -> Values:
@@ -404,6 +429,7 @@ _SOURCES: dict[str, Callable[[Rows], Values]] = {
     "threads": threads,
     "variety": variety,
     "selection_liquidsvm": selection_liquidsvm,
+    "tuner": tuner,
     "fuzz_models": fuzz_models,
     "leave_one_out": leave_one_out,
     "paths": paths,

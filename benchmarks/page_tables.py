@@ -169,6 +169,10 @@ def liquidsvm() -> str:
                 "liquidSVM (s)": g(r["liquidSVM"]),
                 "maxmargin (s)": g(r["ours"]),
                 "x liquidSVM": ratio(r["liquidSVM"], r["ours"]),
+                "`SVCCV` (s)": g(r["SVCCV"]),
+                "`SVCCV` x liquidSVM": ratio(r["liquidSVM"], r["SVCCV"]),
+                "test error, liquidSVM": f"{r['liquidSVM error']:.3f}",
+                "`SVCCV`": f"{r['SVCCV error']:.3f}",
             }
             for r in rows_of("selection_liquidsvm")
         ]
@@ -336,7 +340,29 @@ def first_fit() -> str:
     return markdown(lines)
 
 
+def tuner() -> str:
+    """One line per set: seconds of both, ratios, and test errors."""
+    lines = []
+    for r in (r for r in rows_of("tuner") if r["kind"] != "large"):
+        theirs, ours = ([pair[k] for pair in r["errors"]] for k in (0, 1))
+        lines.append(
+            {
+                "set": r["set"],
+                "rows": f"{r['rows']:,}",
+                "classes": r["classes"] or "regression",
+                "GridSearchCV (s)": g(r["grid_s"]),
+                "maxmargin (s)": g(r["ours_s"]),
+                "x, 1 thread each": ratio(r["grid_s"], r["ours_s"], 0),
+                "x, 2 threads each": ratio(r.get("grid_s_2"), r.get("ours_s_2"), 0),
+                "test error, GridSearchCV": f"{sum(theirs) / len(theirs):.4f}",
+                "maxmargin": f"{sum(ours) / len(ours):.4f}",
+            }
+        )
+    return markdown(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "tuner": tuner,
     "peers": peers,
     "peers_regression": peers_regression,
     "selection": selection,

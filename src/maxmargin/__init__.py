@@ -19,6 +19,8 @@ from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 
 if TYPE_CHECKING:
+    from maxmargin.model_selection.tuning.nu_svc_cv import NuSVCCV
+    from maxmargin.model_selection.tuning.one_class_cv import OneClassSVMCV
     from maxmargin.model_selection.tuning.svc_cv import SVCCV
     from maxmargin.model_selection.tuning.svr_cv import SVRCV
 
@@ -32,8 +34,10 @@ __all__ = [
     "IncrementalSVC",
     "L2OneClassSVM",
     "NuSVC",
+    "NuSVCCV",
     "NuSVR",
     "OneClassSVM",
+    "OneClassSVMCV",
     "UnscaledDataWarning",
     "warmup",
 ]
@@ -50,4 +54,12 @@ def __getattr__(name: str) -> Any:
         from maxmargin.model_selection.tuning.svr_cv import SVRCV
 
         return SVRCV
+    if name == "NuSVCCV":
+        from maxmargin.model_selection.tuning.nu_svc_cv import NuSVCCV
+
+        return NuSVCCV
+    if name == "OneClassSVMCV":
+        from maxmargin.model_selection.tuning.one_class_cv import OneClassSVMCV
+
+        return OneClassSVMCV
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -82,3 +82,23 @@ def test_advice_names_options_of_this_command(run):
 def test_all_kernels_have_a_plot(run, tmp_path):
     done = run("tune", "iris.csv", "--kernel", "auto", "--plot", "tuned.png")
     assert done.code == 0 and (tmp_path / "tuned.png").exists()
+
+
+def test_the_model_keeps_its_probabilities(run, tmp_path):
+    assert run("tune", "iris.csv", "model.mm").code == 0
+    done = run("predict", "model.mm", "iris.csv", "--probabilities")
+    lines = done.out.splitlines()
+    assert lines[0] == "prediction,probability setosa,probability versicolor,probability virginica"
+    shares = np.array([[float(v) for v in line.split(",")[1:]] for line in lines[1:]])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-9)
+    found = run("predict", "model.mm", "iris.csv", "--probabilities", "--json").json
+    np.testing.assert_allclose(found["probabilities"], shares)
+    assert found["classes"] == ["setosa", "versicolor", "virginica"]
+    loaded = load("model.mm").predict_proba(load_iris().data)
+    np.testing.assert_allclose(shares, loaded, atol=1e-12)
+
+
+def test_probabilities_of_a_model_without_them_are_refused(run):
+    assert run("train", "iris.csv", "plain.mm").code == 0
+    done = run("predict", "plain.mm", "iris.csv", "--probabilities")
+    assert done.code == 2 and "maxmargin tune" in done.err

@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler, scale
 
 from maxmargin import (
     SVC,
+    SVCCV,
     SVR,
     AllDistancesSVC,
     CrammerSingerSVC,
@@ -222,5 +223,34 @@ def test_probabilities_of_two_classes_are_an_output(dtype):
     found = run(model, X, dtype, outputs)[2]
     assert found.dtype == dtype
     np.testing.assert_allclose(found, model.predict_proba(X.astype(dtype)), atol=1e-5)
-    more = SVC(probability=True).fit(X, y)
-    assert len(run(more, X)) == 2  # their coupling is an iteration
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("calibrate", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.parametrize("labels", [y, np.minimum(y, 1)], ids=["three classes", "two classes"])
+def test_probabilities_of_a_tuner_are_an_output(calibrate, labels, dtype):
+    model = SVCCV(calibrate=calibrate, refine=0, scale="robust").fit(X, labels)
+    found = run(model, X, dtype, ("label", "decision_function", "probabilities"))[2]
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=2e-3 if dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter")
+def test_probabilities_of_many_classes_are_coupled_as_in_the_model():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600] / 16.0, y[:600]
+    model = SVC(probability=True).fit(X, y)
+    found = run(model, X, np.float64, ("label", "decision_function", "probabilities"))[2]
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-9)
+    assert run(model, X[:0], np.float64, ("label", "decision_function", "probabilities"))[2].shape == (0, 10)
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter")
+def test_probabilities_of_a_libsvm_model_are_coupled_in_its_order():
+    file = io.BytesIO()
+    save_libsvm(SVC(probability=True).fit(X, y), file)
+    lines = file.getvalue().replace(b"label 0 1 2", b"label 2 0 1")
+    model = load_libsvm(io.BytesIO(lines))
+    assert model.get_model().vote_order is not None
+    found = run(model, X, np.float64, ("label", "decision_function", "probabilities"))[2]
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-9)

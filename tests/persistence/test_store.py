@@ -14,17 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import (
     SVC,
+    SVCCV,
     SVR,
+    SVRCV,
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
     L2OneClassSVM,
     NuSVC,
+    NuSVCCV,
     NuSVR,
     OneClassSVM,
 )
 from maxmargin.model_selection import SVMSearchCV
-from maxmargin.persistence import kind, load, save
+from maxmargin.persistence import kind, load, native, save
+from maxmargin.persistence.streams import ModelFileError
 from maxmargin.solvers import get
 
 X, y = load_iris(return_X_y=True)
@@ -372,3 +376,57 @@ def test_probabilities_are_stored(kind):
         model = kind(probability=True, nu=0.2) if kind is NuSVC else kind(probability=True)
         model.fit(X, labels)
         np.testing.assert_array_equal(again(model).predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("calibrate", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.parametrize("labels", [y, np.minimum(y, 1)], ids=["three classes", "two classes"])
+def test_the_calibrator_of_a_tuner_is_stored(calibrate, labels):
+    for tuner in (SVCCV, NuSVCCV):
+        model = tuner(calibrate=calibrate, refine=0).fit(X, labels)
+        loaded = again(model)
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(again(loaded).predict_proba(X), model.predict_proba(X))
+        loaded[-1].fit(X, labels)
+        assert not hasattr(loaded[-1], "predict_proba")  # it belonged to the model before
+
+
+def test_the_calibrator_of_a_search_is_stored():
+    search = SVMSearchCV(SVC(), {"C": [1.0, 10.0]}, calibrate="isotonic").fit(X, y)
+    np.testing.assert_array_equal(again(search).predict_proba(X), search.predict_proba(X))
+    np.testing.assert_array_equal(search.best_estimator_.predict_proba(X), search.predict_proba(X))
+
+
+@pytest.mark.parametrize("tuner", [SVRCV(refine=0), SVCCV(scale="robust", calibrate=None, refine=0)])
+def test_other_tuners_are_stored_as_their_final_model(tuner):
+    model = tuner.fit(X, y)
+    loaded = again(model)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert not hasattr(loaded, "predict_proba")
+
+
+def test_an_unfitted_tuner_is_not_stored():
+    with pytest.raises(NotFittedError):
+        bytes_of(SVCCV())
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("_knots_ends", lambda a: a[::-1].copy()),
+        ("_knots_y", lambda a: a + 2.0),
+        ("_knots_x", lambda a: a[::-1].copy()),
+        ("_knots_x", lambda a: a[:-1]),
+        ("_beta", lambda a: -a),
+        ("_prob_a", lambda a: a[:-1]),
+    ],
+)
+def test_a_manipulated_calibrator_is_refused(name, change):
+    kind = {"_knots": "isotonic", "_beta": "temperature", "_prob": "sigmoid"}[name.rsplit("_", 1)[0] or name]
+    model = SVCCV(calibrate=kind, scale=None, refine=0).fit(X, y)
+    stream = io.BytesIO(bytes_of(model))
+    content, arrays = native.read(stream, "file", None)
+    arrays[name] = change(arrays[name])
+    out = io.BytesIO()
+    native.write(out, content, arrays)
+    with pytest.raises(ModelFileError):
+        load(io.BytesIO(out.getvalue()))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import emit, note, plain
+from maxmargin.cli.output import BadInput, emit, note, plain
 
 
 def predict(
@@ -22,6 +22,9 @@ def predict(
         typer.Option("--output", "-o", help="File for the predictions.", show_default="standard output"),
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Write decision values too, as CSV.")] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Write probabilities of the classes too, as CSV.")
+    ] = False,
     target: o.Target = None,
     format: o.DataFormat = None,
     json: o.Json = False,
@@ -38,6 +41,8 @@ def predict(
     from maxmargin.persistence import kind, load_libsvm
 
     estimator = load_model(model)
+    if probabilities and not hasattr(estimator, "predict_proba"):
+        raise BadInput(f"{model} has no probabilities: train it with `maxmargin tune`, which calibrates them")
     names = getattr(estimator, "feature_names_in_", None)
     width = int(estimator.n_features_in_)
     table = read(
@@ -57,6 +62,7 @@ def predict(
         decisions = None
         if values and hasattr(estimator, "decision_function"):
             decisions = np.asarray(estimator.decision_function(X), dtype=np.float64).reshape(len(labels), -1)
+        shares = estimator.predict_proba(X) if probabilities else None
     scored = None
     if target_is_doubtful(estimator, table):
         if not json:
@@ -69,22 +75,29 @@ def predict(
             )
     if json:
         result: dict[str, Any] = {"predictions": labels, **(dict([scored]) if scored else {})}
-        emit(result if decisions is None else {**result, "values": decisions})
+        more = {"values": decisions, "classes": getattr(estimator, "classes_", None), "probabilities": shares}
+        if shares is None:
+            more = {"values": decisions}
+        emit({**result, **{name: value for name, value in more.items() if value is not None}})
         return
+    columns = {"prediction": labels}
+    if decisions is not None:
+        d = decisions.shape[1]
+        columns |= {"value" if d == 1 else f"value{k}": decisions[:, k] for k in range(d)}
+    if shares is not None:
+        columns |= {f"probability {c}": shares[:, k] for k, c in enumerate(estimator.classes_)}
     if output is None:
-        _write(sys.stdout, labels, decisions)
+        _write(sys.stdout, columns)
     else:
         with output.open("w", encoding="utf-8", newline="") as out:
-            _write(out, labels, decisions)
+            _write(out, columns)
     if scored:
         note(f"{scored[0]} {scored[1]:.4g} ({len(labels):,} rows, target {table.target!r})")
 
 
-def _write(out: Any, labels: Any, decisions: Any) -> None:
+def _write(out: Any, columns: dict[str, Any]) -> None:
+    """Predictions alone without a header, several columns with one."""
     writer = csv.writer(out, lineterminator="\n")
-    if decisions is None:
-        writer.writerows([label] for label in plain(labels))
-        return
-    d = decisions.shape[1]
-    writer.writerow(["prediction", *(["value"] if d == 1 else [f"value{k}" for k in range(d)])])
-    writer.writerows([label, *row] for label, row in zip(plain(labels), plain(decisions), strict=True))
+    if len(columns) > 1:
+        writer.writerow(columns)
+    writer.writerows(zip(*(plain(column) for column in columns.values()), strict=True))

@@ -30,12 +30,12 @@ def check_calibration(calibrate: str | None, estimator: Any) -> None:
         )
 
 
-def pair_values(model: Any, X: Any) -> Floats:
-    """The values of the class pairs of a fitted `SVC` or `NuSVC`, alone or at the end of a pipeline."""
+def equip(model: Any, calibrator: Calibrator | None) -> None:
+    """Give the calibrator to a fitted `SVC` or `NuSVC`, alone or at the end of a pipeline."""
     while isinstance(model, Pipeline):
-        X = model[:-1].transform(X) if len(model) > 1 else X
         model = model[-1]
-    return np.asarray(model._pair_values(X))
+    if calibrator is not None:
+        model.set_calibrator(calibrator)
 
 
 def calibrator_of(
@@ -79,7 +79,7 @@ class CalibratedMixin:
         """The probabilities of a fitted estimator."""
         if self.calibrator_ is None:
             raise ValueError("No fold had all classes, so that there are no probabilities: use fewer folds.")
-        return self.calibrator_.predict_proba(pair_values(self.best_estimator_, X))
+        return self.best_estimator_.predict_proba(X)
 
     @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> Any:

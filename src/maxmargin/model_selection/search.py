@@ -38,6 +38,7 @@ from maxmargin.model_selection.calibrated import (
     CalibratedMixin,
     calibrator_of,
     check_calibration,
+    equip,
     held_out_values,
 )
 from maxmargin.model_selection.checkpoint import Checkpoint, fingerprint
@@ -354,6 +355,7 @@ class SVMSearchCV(CalibratedMixin, GridSearchCV):
         labels = [np.asarray(safe_indexing(y, test)) for _, test in setup.splits]
         assert self.calibrate is not None
         self.calibrator_ = calibrator_of(self.calibrate, values, labels, self.classes_)
+        equip(self.best_estimator_, self.calibrator_)
 
     def _has_probabilities(self) -> bool:
         if self.calibrate is None:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin._compiled.threads import effective_n_jobs
-from maxmargin.estimators.calibration import SigmoidCalibrator
+from maxmargin.estimators.calibration import CALIBRATORS
 from maxmargin.estimators.held_rows import HeldRows
 from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.kernels.kernel import Kernel
@@ -43,8 +43,13 @@ _PAIRS: Fields = {
     "dual_gap_": ArrayField(("pairs",), finite=False),
     "relative_gap_": ArrayField(("pairs",), finite=False, missing=np.nan),
     "_vote_order": ArrayField(("classes",), ("i4", "i8"), low=0, below="classes", optional=True),
+    # Of the calibrator: slopes and constants of sigmoids, knots of increasing functions, or a temperature.
     "_prob_a": ArrayField(("pairs",), optional=True),
     "_prob_b": ArrayField(("pairs",), optional=True),
+    "_knots_x": ArrayField(("knots",), optional=True),
+    "_knots_y": ArrayField(("knots",), low=0.0, optional=True),
+    "_knots_ends": ArrayField(("pairs + 1",), ("i8",), low=0, optional=True),
+    "_beta": ArrayField((1,), positive=True, optional=True),
 }
 _ONE: Fields = {
     **_COMMON,
@@ -69,10 +74,22 @@ def _begin_svm(estimator: Any) -> Values:
     }
 
 
+# Names in a file of the fields of each kind of calibrator.
+_CALIBRATION: dict[str, dict[str, str]] = {
+    "sigmoid": {"A": "_prob_a", "B": "_prob_b"},
+    "isotonic": {"x": "_knots_x", "y": "_knots_y", "ends": "_knots_ends"},
+    "temperature": {"beta": "_beta"},
+}
+
+
 def _begin_pairs(estimator: Any) -> Values:
-    sigmoids = estimator.get_calibrator()
-    A, B = (None, None) if sigmoids is None else (sigmoids.A, sigmoids.B)
-    return {**_begin_svm(estimator), "_prob_a": A, "_prob_b": B}
+    values = _begin_svm(estimator)
+    values.update({name: None for names in _CALIBRATION.values() for name in names.values()})
+    calibrator = estimator.get_calibrator()
+    if calibrator is not None and hasattr(estimator, "predict_proba"):
+        names = _CALIBRATION[calibrator.name]
+        values.update({names[key]: array for key, array in calibrator.arrays().items()})
+    return values
 
 
 def _common_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
@@ -92,6 +109,7 @@ def _classes(rows: Callable[[int], int]) -> Callable[[Any, Sizes, Stored], None]
         if k < 2:
             raise Refused("fewer than two classes")
         sizes.update(groups=k, rows=rows(k), pairs=k * (k - 1) // 2)
+        sizes["pairs + 1"], sizes["knots"] = sizes["pairs"] + 1, arrays.get("_knots_x", np.empty(0)).size
         _common_sizes(estimator, sizes, arrays)
 
     return sizes_of
@@ -131,11 +149,33 @@ def _finish_svm(estimator: Any, found: Values, sizes: Sizes) -> None:
 
 
 def _finish_pairs(estimator: Any, found: Values, sizes: Sizes) -> None:
-    A, B = found.pop("_prob_a"), found.pop("_prob_b")
-    if (A is None) != (B is None):
-        raise Refused("one half of the sigmoids of probabilities")
-    found["_calibrator"] = None if A is None else SigmoidCalibrator(sizes["classes"], A, B)
+    kinds = []
+    for kind, names in _CALIBRATION.items():
+        arrays = {key: found.pop(name) for key, name in names.items()}
+        there = [array is not None for array in arrays.values()]
+        if any(there) and not all(there):
+            raise Refused("a part of what makes probabilities")
+        if all(there):
+            kinds.append((kind, arrays))
+    if len(kinds) > 1:
+        raise Refused("probabilities of two kinds")
+    found["_calibrator"] = None
+    for kind, arrays in kinds:
+        if kind == "isotonic":
+            _check_knots(**arrays)
+        found["_calibrator"] = CALIBRATORS[kind].from_arrays(sizes["classes"], arrays)
+        found["_calibrator_given"] = not estimator._with_probabilities
     _finish_svm(estimator, found, sizes)
+
+
+def _check_knots(x: Any, y: Any, ends: Any) -> None:
+    """Whether every pair has knots, in ascending order, whose values are probabilities."""
+    if ends[0] != 0 or ends[-1] != len(x) or (np.diff(ends) < 1).any() or (y > 1).any():
+        raise Refused("knots of probabilities that do not belong to the pairs, or are no probabilities")
+    inner = np.ones(len(x), np.bool_)
+    inner[ends[:-1]] = False  # the first of each pair follows none
+    if (np.diff(x, prepend=x[0])[inner] < 0).any() or (np.diff(y, prepend=y[0])[inner] < 0).any():
+        raise Refused("knots of probabilities that are not in order")
 
 
 def _finish_one_class(estimator: Any, found: Values, sizes: Sizes) -> None:

@@ -275,7 +275,7 @@ def _pair_part(estimator: Any, model: KernelModel) -> tuple[list[str], Floats, I
     head = [f"nr_class {k}", f"total_sv {len(rows)}", f"rho {rho}"]
     head.append("label " + " ".join(str(v) for v in labels[order]))
     fitted = None if isinstance(estimator, IncrementalSVC) else estimator.get_calibrator()
-    if fitted is not None:
+    if isinstance(fitted, SigmoidCalibrator):
         sigmoids = fitted.in_order(order)
         head.append("probA " + " ".join(f"{v:.17g}" for v in sigmoids.A))
         head.append("probB " + " ".join(f"{v:.17g}" for v in sigmoids.B))

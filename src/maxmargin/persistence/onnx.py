@@ -3,9 +3,7 @@
 The operators SVMClassifier and SVMRegressor of ai.onnx.ml support float32 only, break ties of votes and order
 classes in their own way, and have no laplacian kernel. So a graph is built of MatMul, Exp and the like. It
 has one input ``X`` and two outputs, ``label`` and ``decision_function``, which are those of the estimator. A
-classifier of two classes that has probabilities has a third, ``probabilities``; a regression has one,
-``variable``. The coupling of more classes is an iteration that ends when it is accurate enough, and is left
-out.
+classifier that has probabilities has a third, ``probabilities``; a regression has one, ``variable``.
 """
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ from sklearn.pipeline import Pipeline
 
 from maxmargin._files import File, writing
 from maxmargin._types import Floats
-from maxmargin.estimators.calibration import LEAST, SigmoidCalibrator
 from maxmargin.estimators.model import KernelModel
 from maxmargin.persistence.estimators import ESTIMATORS
 from maxmargin.persistence.onnx_graph import Graph
+from maxmargin.persistence.onnx_probabilities import probabilities
 from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.store import check_storable, chosen
 
@@ -37,7 +35,8 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     ----------
     estimator : object
         A fitted estimator of maxmargin, a pipeline of scikit-learn's `StandardScaler`, `MinMaxScaler`,
-        `MaxAbsScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`.
+        `MaxAbsScaler`, `RobustScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`, `SVCCV`
+        or other tuner.
     file : path or binary file object, default=None
         Where to write the model, if anywhere.
     dtype : {np.float32, np.float64}, default=np.float32
@@ -48,8 +47,8 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` of shape (n_samples, n_features), dense; outputs ``label`` and ``decision_function``, with
-        two classes and ``probability=True`` also ``probabilities``; of a regression ``variable`` of shape
+        Input ``X`` of shape (n_samples, n_features), dense; outputs ``label`` and ``decision_function``, of a
+        classifier with `predict_proba` also ``probabilities``; of a regression ``variable`` of shape
         (n_samples,), the predicted targets.
 
     Raises
@@ -107,6 +106,10 @@ def _scale(graph: Graph, scaler: Any, X: str) -> str:
         if scaler.with_mean:
             X = graph.add("Sub", X, graph.real(scaler.mean_))
         return graph.add("Div", X, graph.real(scaler.scale_)) if scaler.with_std else X
+    if name == "RobustScaler":
+        if scaler.with_centering:
+            X = graph.add("Sub", X, graph.real(scaler.center_))
+        return graph.add("Div", X, graph.real(scaler.scale_)) if scaler.with_scaling else X
     if name == "MaxAbsScaler":
         X = graph.add("Div", X, graph.real(scaler.scale_))
         return graph.add("Clip", X, graph.real(-1.0), graph.real(1.0)) if _clips(scaler) else X
@@ -202,9 +205,7 @@ def _pairs(graph: Graph, estimator: Any, X: str) -> None:
     if k == 2:
         values = _values(graph, model, X, model.coef, estimator.intercept_)
         _two_classes(graph, estimator, values, zero_is_second=bool(order[0] == 0))
-        sigmoid = estimator.get_calibrator()
-        if sigmoid is not None:
-            _probabilities(graph, sigmoid, values)
+        _probabilities(graph, estimator, values, None, None)
         return
     pairs = list(combinations(range(k), 2))
     at = np.concatenate([[0], np.cumsum(model.n_support)])
@@ -214,7 +215,7 @@ def _pairs(graph: Graph, estimator: Any, X: str) -> None:
         weights[p, where[a]] = model.coef[b - 1, where[a]]
         weights[p, where[b]] = model.coef[a, where[b]]
     values = _values(graph, model, X, weights, estimator.intercept_)
-    by_class = _by_class(graph, values, k)
+    by_class = of_classes = _by_class(graph, values, k)
     shape: list[Any] = ["n_samples", k]
     if estimator.decision_function_shape == "ovo":
         by_class, shape = values, ["n_samples", len(pairs)]
@@ -224,15 +225,15 @@ def _pairs(graph: Graph, estimator: Any, X: str) -> None:
         index = _winner(graph, values, order)
     _pick(graph, estimator, index)
     graph.emit("decision_function", by_class, graph.dtype, shape)
+    _probabilities(graph, estimator, values, of_classes, model.vote_order)
 
 
-def _probabilities(graph: Graph, sigmoid: SigmoidCalibrator, values: str) -> None:
-    """The probabilities of two classes, from values that are positive for the second."""
-    signs = np.array([[1.0, -1.0]])  # first and second class: 1 / (1 + exp(+-(B - A f)))
-    inner = graph.add("Sub", graph.add("Mul", values, graph.real(sigmoid.A)), graph.real(sigmoid.B))
-    both = graph.add("Sigmoid", graph.add("Mul", inner, graph.real(signs)))
-    clipped = graph.add("Clip", both, graph.real(LEAST), graph.real(1.0 - LEAST))
-    graph.emit("probabilities", clipped, graph.dtype, ["n_samples", 2])
+def _probabilities(graph: Graph, estimator: Any, values: str, by_class: str | None, order: Any) -> None:
+    """The output of a classifier that has probabilities."""
+    calibrator = estimator.get_calibrator()
+    if calibrator is not None and hasattr(estimator, "predict_proba"):
+        found = probabilities(graph, calibrator, values, by_class, order)
+        graph.emit("probabilities", found, graph.dtype, ["n_samples", len(estimator.classes_)])
 
 
 def _winner(graph: Graph, values: str, order: NDArray[Any]) -> str:

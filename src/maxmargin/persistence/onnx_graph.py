@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class Graph:
         self.dtype = dtype
         self.n_features = n_features
         self.nodes: list[Any] = []
+        self._numbers = count()
         self.constants: list[Any] = []
         self.outputs: list[Any] = []
 
@@ -51,13 +53,39 @@ class Graph:
     def add(self, operator: str, *inputs: Any, output: str | None = None, **options: Any) -> str:
         """The name of an operator's output; inputs that are not strings become constants."""
         names = [i if isinstance(i, str) else self.constant(i) for i in inputs]
-        output = output or f"v{len(self.nodes)}"
+        output = output or f"v{next(self._numbers)}"
         self.nodes.append(self.onnx.helper.make_node(operator, names, [output], **options))
         return output
 
     def real(self, value: Any) -> Any:
         """A floating-point constant."""
         return np.asarray(value, dtype=np.float64)
+
+    def loop(self, most: int, start: str, body: Callable[[str], tuple[str, str]]) -> str:
+        """The last state of a loop.
+
+        `body` adds the operators of one round, and returns whether to go on and the new state, from the state
+        before; it may use values from outside. There are at most `most` rounds.
+        """
+        helper, number = self.onnx.helper, next(self._numbers)
+        around, self.nodes = self.nodes, []
+        names = [f"{what}{number}" for what in ("round", "going", "state")]
+        # The outputs of a body must be its own.
+        going, state = (self.add("Identity", found) for found in body(names[2]))
+        real = helper.np_dtype_to_tensor_dtype(self.dtype)
+        kinds = [self.onnx.TensorProto.INT64, self.onnx.TensorProto.BOOL, real]
+        shapes: list[list[int] | None] = [[], [], None]
+        inputs = [
+            helper.make_tensor_value_info(name, kind, shape)
+            for name, kind, shape in zip(names, kinds, shapes, strict=True)
+        ]
+        outputs = [
+            helper.make_tensor_value_info(going, self.onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info(state, real, None),
+        ]
+        inner = helper.make_graph(self.nodes, f"loop{number}", inputs, outputs)
+        self.nodes = around
+        return self.add("Loop", np.array(most), np.array(True), start, body=inner)
 
     def emit(self, name: str, source: str, dtype: Any, shape: Sequence[Any]) -> None:
         """Make a value an output."""

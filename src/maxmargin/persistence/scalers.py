@@ -18,6 +18,26 @@ def _scaler(**fields: dict[str, Any]) -> Fields:
     return out
 
 
+def _begin_robust(estimator: Any) -> Values:
+    return {}
+
+
+def _robust_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
+    """No sizes beside the number of features."""
+
+
+def _finish_robust(estimator: Any, found: Values, sizes: Sizes) -> None:
+    needed = {"center_": estimator.with_centering, "scale_": estimator.with_scaling}
+    for name, value in found.items():
+        if needed[name] and value is None:
+            raise Refused(f"no array {name!r}")
+        setattr(estimator, name, value)
+    limits = estimator.quantile_range
+    numbers = len(limits) == 2 and all(type(v) in (int, float) and np.isfinite(v) for v in limits)
+    if not numbers or not 0 <= limits[0] <= limits[1] <= 100:
+        raise Refused("a parameter 'quantile_range' that is not a pair of increasing percentages")
+
+
 def _begin_scaler(estimator: Any) -> Values:
     """The rows seen, one number or one per feature."""
     seen = np.atleast_1d(np.asarray(estimator.n_samples_seen_))
@@ -65,6 +85,17 @@ SCALERS: dict[str, Entry] = {
     ),
     "MinMaxScaler": Entry(
         _SKLEARN, _scaler(min_={}, scale_=_ALWAYS, data_min_={}, data_max_={}, data_range_={}), *_MIN_MAX
+    ),
+    "RobustScaler": Entry(
+        _SKLEARN,
+        {
+            "center_": ArrayField(("features",), _FLOATS, optional=True),
+            "scale_": ArrayField(("features",), _FLOATS, optional=True, positive=True),
+        },
+        _robust_sizes,
+        _finish_robust,
+        None,
+        _begin_robust,
     ),
     "MaxAbsScaler": Entry(_SKLEARN, _scaler(scale_=_ALWAYS, max_abs_={}), *_SCALING),
 }

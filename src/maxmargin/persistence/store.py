@@ -31,8 +31,8 @@ def save(estimator: Any, file: File) -> None:
     ----------
     estimator : object
         A fitted estimator of maxmargin, a pipeline of scikit-learn's `StandardScaler`, `MinMaxScaler`,
-        `MaxAbsScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`, of which
-        `best_estimator_` is stored.
+        `MaxAbsScaler`, `RobustScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`, `SVCCV`
+        or other tuner, of which `best_estimator_` is stored, with its calibrator.
     file : path or binary file object
         The file to write.
 
@@ -120,10 +120,12 @@ def load(file: File) -> Any:
 
 
 def chosen(estimator: Any) -> Any:
-    """The estimator itself, or the best one of a search."""
+    """The estimator itself, or the best one of a search or tuner."""
     from sklearn.model_selection import GridSearchCV
 
-    if isinstance(estimator, GridSearchCV):
+    from maxmargin.model_selection.tuning.base import BaseTuner
+
+    if isinstance(estimator, GridSearchCV | BaseTuner):
         check_is_fitted(estimator)
         if not hasattr(estimator, "best_estimator_"):
             raise ValueError("The search has no best_estimator_ to store: fit it with refit=True.")

@@ -40,7 +40,9 @@ _FOR_TUNING = 0.7
 # Seconds that another stage with more rows may take, by an estimate from the last one.
 _STAGE_SECONDS = 15.0
 # Rows of the largest kernel matrices; the time of a stage with twice the rows, relative to the last one.
-_MOST_ROWS, _GROWTH = 13_000, 6.0
+_MOSTROWS, _GROWTH = 13_000, 6.0
+#: How rows are checked.
+ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 # Kernels that are tried by "auto", the simplest first.
 _AUTO = ("linear", "rbf", "laplacian")
 
@@ -116,7 +118,7 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
         """Class numbers by which parts of the rows are stratified; None for a regression."""
         return None
 
-    def _default_cv(self) -> Any:
+    def _default_cv(self, y: Any) -> Any:
         """The splitter, where none is given."""
         return 5
 
@@ -125,6 +127,18 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
 
     def _explore_more(self, climb: Climb, units: Units) -> None:
         """Try further parameters at the end of the first stage."""
+
+    def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Rows and targets, checked; the number and names of features are set."""
+        X, y = validate_data(self, X, y, y_numeric=not is_classifier(self), **ROWS)
+        return X, y
+
+    def _final_rows(self, X: Any, y: Any, weight: Floats | None) -> tuple[Any, Any, Floats | None]:
+        """The rows that the final model is trained on."""
+        return X, y, weight
+
+    def _equip(self, model: Any) -> None:
+        """Give the final model what tuning has found beside the parameters."""
 
     # -- fit --------------------------------------------------------------------------------------
 
@@ -155,10 +169,7 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
         """
         began = time.perf_counter()
         limit = Limit(None if self.max_time is None else _FOR_TUNING * self.max_time)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-            y_numeric=not is_classifier(self),
-        )  # fmt: skip
+        X, y = self._validated(X, y)
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -167,8 +178,8 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
         y = self._checked_targets(y, weight)
         scaler = scaler_for(self.scale, X)
         rows = scaled(scaler, X)
-        given = self._default_cv() if self.cv is None else self.cv
-        cv = check_cv(given, y, classifier=is_classifier(self))
+        given = self._default_cv(y) if self.cv is None else self.cv
+        cv = check_cv(given, y, classifier=self._targets(y) is not None)
         splits = [(row_indices(a), row_indices(b)) for a, b in cv.split(X, y, groups)]
         self.n_splits_ = len(splits)
         self.scorer_ = check_scoring(self._untrained(), self.scoring)
@@ -229,9 +240,11 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
             left = max((1.0 - _FOR_TUNING) * self.max_time, self.max_time - spent)
         model = self._untrained(**self.best_params_, tol=self.tol * run.units.tol, max_time=left)
         start = time.perf_counter()
+        rows, y, weight = self._final_rows(rows, y, weight)
         model.fit(rows, y, **({} if weight is None else {"sample_weight": weight}))
         self.refit_time_ = time.perf_counter() - start
         model.max_time = None
+        self._equip(model)
         self.status_ = model.status_
         if scaler is None:
             self.best_estimator_ = model
@@ -259,7 +272,7 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
-    def score(self, X: Any, y: Any, **params: Any) -> float:
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
         """The score `scoring` of the final model.
 
         Parameters
@@ -267,7 +280,7 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Samples.
         y : array-like of shape (n_samples,)
-            Labels or targets.
+            Labels or targets; None for a score that needs none.
         **params : dict
             Parameters of the scorer, such as `sample_weight`.
 
@@ -279,7 +292,7 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "best_estimator_")
         if self.scoring is None:
             return float(self.best_estimator_.score(X, y, **params))
-        return float(self.scorer_(self, X, y, **params))
+        return float(self.scorer_(self, X, *(() if y is None else (y,)), **params))
 
 
 class Run:
@@ -340,7 +353,8 @@ class Run:
         else:
             X, y, splits = self.X, self.y, self.splits
             if len(rows) < self.n:
-                X, y, splits = X[rows], y[rows], splits_of(splits, rows, self.n)
+                X, y = X[rows], None if y is None else y[rows]
+                splits = splits_of(splits, rows, self.n)
             surface = self.tuner._surface(
                 estimator, X, y, splits, scorer=self.tuner.scorer_, threads=self.threads,
                 weight=None if self.weight is None else self.weight[rows],
@@ -365,7 +379,7 @@ class Run:
         while self.climb.surface.n_rows < self.n:
             before = self.climb
             rows = 2 * before.surface.n_rows
-            if min(rows, self.n) > _MOST_ROWS or _GROWTH * self._stage_seconds() > _STAGE_SECONDS:
+            if min(rows, self.n) > _MOSTROWS or _GROWTH * self._stage_seconds() > _STAGE_SECONDS:
                 return
             best = before.best
             climb = self._begin(rows, before=before)
@@ -380,11 +394,7 @@ class Run:
 
     def params(self, node: Node) -> dict[str, Any]:
         """The parameters of a node."""
-        setting = node.setting
-        found: dict[str, Any] = {"C": float(node.C), "gamma": float(setting.gamma) or "scale"}
-        if self.units.epsilon:
-            found["epsilon"] = float(setting.epsilon)
-        return {**found, "kernel": setting.kernel}
+        return self.climb.surface.parameters(node.setting, node.C)
 
     def _from_checkpoint(self) -> Floats | None:
         """The scores of the next node, if an earlier run has tried it: the order is the same."""

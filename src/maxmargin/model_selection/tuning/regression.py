@@ -41,6 +41,10 @@ class TargetSurface(Surface):
         values = [path.decision[:, self.splits[k][1]] for k, path in zip(folds, found, strict=True)]
         return Trained(values, [path.solved for path in found], [np.stack([path.u[-1] for path in found])])
 
+    def parameters(self, setting: Setting, C: float) -> dict[str, Any]:
+        """Those of an `SVR`."""
+        return {**super().parameters(setting, C), "epsilon": float(setting.epsilon)}
+
     def predictions(self, setting: Setting, C: float) -> Any:
         """Predictions for the held-out rows, fold by fold."""
         return np.concatenate(self.values_of(setting, C))

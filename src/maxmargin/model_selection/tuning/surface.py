@@ -160,29 +160,29 @@ class Surface(ABC):
         attributes: dict[str, Any],
     ) -> Floats:
         """The same by a scorer that gets a model."""
-        train, test = self.splits[k]
-        rows, labels = self.X[test], self.y[test]
+        train, test = self.training_rows(k), self.splits[k][1]
+        rows, labels = self.X[test], () if self.y is None else (self.y[test],)
         out = np.empty(len(Cs))
         for c, (C, answer) in enumerate(zip(Cs, answers, strict=True)):
-            model = self.with_parameters(setting, C)
+            model = clone(self.estimator).set_params(**self.parameters(setting, C))
 
             def fitted(model: Any = model) -> Any:
                 given = {} if self.weight is None else {"sample_weight": self.weight[train]}
-                return clone(model).fit(self.X[train], self.y[train], **given)
+                return clone(model).fit(self.X[train], None if self.y is None else self.y[train], **given)
 
             stand_in = self._model(model, [(rows, answer)], fitted, attributes)
-            out[c] = self.scorer(stand_in, rows, labels)
+            out[c] = self.scorer(stand_in, rows, *labels)
             if stand_in.broken_ is not None:
                 raise stand_in.broken_
         return out
 
-    def with_parameters(self, setting: Setting, C: float) -> Any:
-        """The estimator of a node, not fitted."""
-        model = clone(self.estimator)
-        given = {"C": C, "kernel": setting.kernel, "gamma": setting.gamma or "scale"}
-        if "epsilon" in model.get_params(deep=False):
-            given["epsilon"] = setting.epsilon
-        return model.set_params(**given)
+    def parameters(self, setting: Setting, C: float) -> dict[str, Any]:
+        """The parameters of a node's estimator; gamma is "scale" where the kernel has no width."""
+        return {"C": float(C), "gamma": float(setting.gamma) or "scale", "kernel": setting.kernel}
+
+    def training_rows(self, k: int) -> Index:
+        """The rows that train on fold k."""
+        return self.splits[k][0]
 
 
 class _Counts(JobCounts):

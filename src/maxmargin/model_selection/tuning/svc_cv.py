@@ -6,22 +6,18 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._sklearn import StrOptions
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats
 from maxmargin.estimators.svc import SVC
-from maxmargin.model_selection.calibrated import CalibratedMixin, calibrator_of
-from maxmargin.model_selection.tuning.base import BaseTuner, Run, Units
+from maxmargin.model_selection.tuning.base import Units
+from maxmargin.model_selection.tuning.class_tuner import ClassTuner
 from maxmargin.model_selection.tuning.classes import ClassSurface
 from maxmargin.model_selection.tuning.surface import Split, Surface
 
 
-class SVCCV(CalibratedMixin, ClassifierMixin, BaseTuner):
+class SVCCV(ClassTuner):
     r"""Support vector classification that chooses C and the width of its kernel by cross-validation.
 
     ``SVCCV().fit(X, y)`` scales the features, explores C and gamma in big steps on at most 1,000 rows,
@@ -125,9 +121,8 @@ class SVCCV(CalibratedMixin, ClassifierMixin, BaseTuner):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseTuner._parameter_constraints,
+        **ClassTuner._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "calibrate": [StrOptions({"sigmoid", "isotonic", "temperature"}), None],
     }
 
     def __init__(
@@ -174,17 +169,6 @@ class SVCCV(CalibratedMixin, ClassifierMixin, BaseTuner):
     def _surface(self, estimator: Any, X: Any, y: Any, splits: Sequence[Split], **shared: Any) -> Surface:
         return ClassSurface(estimator, X, y, splits, **shared)
 
-    def _checked_targets(self, y: Any, weight: Floats | None) -> Any:
-        check_classification_targets(y)
-        self.classes_, self._label = np.unique(y, return_inverse=True)
-        if weight is not None:  # as in SVC, rows without weight have no class
-            self.classes_ = np.unique(y[weight > 0])
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
-            )
-        return y
-
     def _units(self, y: Any, weight: Floats | None) -> Units:
         """C in units of the mean weight, whose common factors then change C only."""
         factors = np.ones(len(y)) if weight is None else weight
@@ -192,45 +176,3 @@ class SVCCV(CalibratedMixin, ClassifierMixin, BaseTuner):
         classes, label = np.unique(y[some], return_inverse=True)
         factors = factors[some] * compute_class_weight(self.class_weight, classes=classes, y=y[some])[label]
         return Units(C=1.0 / (float(factors.mean()) or 1.0))
-
-    def _targets(self, y: Any) -> Index | None:
-        return self._label
-
-    def _default_cv(self) -> Any:
-        return StratifiedKFold(5, shuffle=True, random_state=0)
-
-    def _finish(self, run: Run, y: Any, weight: Floats | None) -> None:
-        """Fit the calibrator to the values of held-out rows."""
-        self.calibrator_ = None
-        if self.calibrate is None:
-            return
-        surface, node = run.climb.surface, run.chosen(self.select)
-        tests = [test for _, test in surface.splits]
-        self.calibrator_ = calibrator_of(
-            self.calibrate,
-            surface.values_of(node.setting, node.C),
-            [surface.y[test] for test in tests],
-            self.classes_,
-            None if surface.weight is None else [surface.weight[test] for test in tests],
-        )
-
-    # -- prediction --------------------------------------------------------------------------------
-
-    # scikit-learn's mixin, which has to come first, has a score that knows nothing of `scoring`.
-    score = BaseTuner.score
-
-    def decision_function(self, X: Any) -> Floats:
-        """Evaluate the decision function of the final model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            See `SVC.decision_function`.
-        """
-        check_is_fitted(self, "best_estimator_")
-        return np.asarray(self.best_estimator_.decision_function(X))

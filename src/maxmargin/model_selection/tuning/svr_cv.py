@@ -105,7 +105,7 @@ class SVRCV(RegressorMixin, BaseTuner):
     def _checked_targets(self, y: Any, weight: Floats | None) -> Any:
         return np.asarray(y, dtype=np.float64)
 
-    def _default_cv(self) -> Any:
+    def _default_cv(self, y: Any) -> Any:
         return KFold(5, shuffle=True, random_state=0)
 
     def _units(self, y: Any, weight: Floats | None) -> Units:

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.model_selection import train_test_split
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin import NuSVC, NuSVCCV
+
+WEIGHTS = "weights and repeated rows are split into folds in different ways"
+EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WEIGHTS for kind in ("dense", "sparse")}
+
+
+@parametrize_with_checks([NuSVCCV()], expected_failed_checks=lambda estimator: EXPECTED)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_default_is_a_good_model_with_probabilities():
+    X, X_test, y, y_test = train_test_split(*load_breast_cancer(return_X_y=True), random_state=0)
+    model = NuSVCCV().fit(X, y)
+    assert model.score(X_test, y_test) > 0.95
+    assert isinstance(model.best_estimator_[-1], NuSVC) and model.best_estimator_[-1].nu == model.nu_
+    p = model.predict_proba(X_test)
+    assert (model.classes_[p.argmax(axis=1)] == y_test).mean() > 0.95
+    assert "param_nu" in model.cv_results_ and "C" not in model.best_params_
+
+
+def test_three_classes_with_names():
+    X, y = load_iris(return_X_y=True)
+    labels = np.array(["b", "c", "a"])[y]
+    model = NuSVCCV().fit(X, labels)
+    assert model.score(X, labels) > 0.9
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_rare_classes_bound_nu():
+    X, y = make_classification(300, 6, weights=[0.9], flip_y=0, random_state=0)
+    model = NuSVCCV(scoring="balanced_accuracy").fit(X, y)
+    share = (y == 1).mean()
+    assert model.nu_ <= 2 * share
+    assert all(tried.params["nu"] <= 2 * share for tried in model.path_)
+
+
+def test_a_time_limit_is_kept():
+    X, y = make_classification(1000, 20, flip_y=0.3, random_state=0)
+    with pytest.raises(TimeoutError, match="max_time"):
+        NuSVCCV(max_time=0.0).fit(X, y)
