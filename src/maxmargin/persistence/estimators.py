@@ -159,12 +159,11 @@ def _finish_pairs(estimator: Any, found: Values, sizes: Sizes) -> None:
             kinds.append((kind, arrays))
     if len(kinds) > 1:
         raise Refused("probabilities of two kinds")
-    found["_calibrator"] = None
+    found["_calibrator"], found["_calibrator_given"] = None, bool(kinds)
     for kind, arrays in kinds:
         if kind == "isotonic":
             _check_knots(**arrays)
         found["_calibrator"] = CALIBRATORS[kind].from_arrays(sizes["classes"], arrays)
-        found["_calibrator_given"] = not estimator._with_probabilities
     _finish_svm(estimator, found, sizes)
 
 

@@ -47,7 +47,7 @@ class Graph:
             return name
         if value.dtype.kind == "f" and not exact:
             value = value.astype(self.dtype)
-        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value, order="C"), name))
         return name
 
     def add(self, operator: str, *inputs: Any, output: str | None = None, **options: Any) -> str:

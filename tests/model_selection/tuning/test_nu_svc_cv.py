@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
@@ -5,9 +7,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import NuSVC, NuSVCCV
+from maxmargin._compiled.limits import Stopped
 
 WEIGHTS = "weights and repeated rows are split into folds in different ways"
 EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WEIGHTS for kind in ("dense", "sparse")}
+# As with scikit-learn's SVC(probability=True): a sigmoid's constant moves the border between two classes.
+EXPECTED["check_classifiers_train"] = "the likeliest class of a row near the border need not be the predicted"
 
 
 @parametrize_with_checks([NuSVCCV()], expected_failed_checks=lambda estimator: EXPECTED)
@@ -41,7 +46,30 @@ def test_rare_classes_bound_nu():
     assert all(tried.params["nu"] <= 2 * share for tried in model.path_)
 
 
+def test_hulls_that_meet_while_parameters_are_tried_do_not_warn():
+    X, y = make_classification(300, 6, flip_y=0.3, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        NuSVCCV(n_jobs=2).fit(X, y)
+    assert not [w for w in caught if w.filename.endswith("nu.py")]
+
+
 def test_a_time_limit_is_kept():
     X, y = make_classification(1000, 20, flip_y=0.3, random_state=0)
     with pytest.raises(TimeoutError, match="max_time"):
         NuSVCCV(max_time=0.0).fit(X, y)
+
+
+def test_time_that_ends_between_training_and_prediction_leaves_a_node_out(monkeypatch):
+    X, y = make_classification(300, 6, random_state=0)
+    calls = []
+
+    def late(model, K):
+        calls.append(None)
+        if len(calls) == 1:
+            raise Stopped
+        return np.asarray(model._pair_values(K)).reshape(len(K), -1)
+
+    monkeypatch.setattr("maxmargin.model_selection.tuning.nu._pair_values", late)
+    model = NuSVCCV(calibrate=None).fit(X, y)
+    assert np.isfinite(model.best_score_)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin._compiled.limits import current
-from maxmargin._types import Floats, Index
+from maxmargin._compiled.limits import Stopped, current
+from maxmargin._types import Floats, Index, Mask
 from maxmargin.model_selection.starts import Start
 from maxmargin.model_selection.tuning.classes import ClassSurface
 from maxmargin.model_selection.tuning.surface import Setting, Surface, Trained
@@ -60,13 +60,36 @@ class NuChains:
         """The value of nu at a step of the walk."""
         return self.largest / (1.0 + step)
 
-    def models(
+    def values(
+        self,
+        K: Any,
+        setting: Setting,
+        steps: Floats,
+        k: int,
+        rows: Index,
+        most: float,
+        evaluate: Callable[[Any, Any], Floats],
+        width: int,
+    ) -> tuple[Floats, Mask]:
+        """Values of the held-out rows of fold k for each step, and whether its problem was solved.
+
+        The models are trained on `rows` of the matrix, which allow a nu of at most `most`. Values are
+        ``evaluate(model, kernel values)``, of `width` columns; zeros where there was no time for them.
+        """
+        other = K[np.ix_(self._surface.splits[k][1], rows)]
+        values, solved = np.zeros((len(steps), len(other), width)), np.zeros(len(steps), np.bool_)
+        for c, (model, ok) in enumerate(self._models(K, setting, steps, k, rows, most)):
+            try:
+                values[c] = evaluate(model, other) if ok else 0.0
+                solved[c] = ok
+            except Stopped:
+                pass  # the time was up between training and prediction
+        return values, solved
+
+    def _models(
         self, K: Any, setting: Setting, steps: Floats, k: int, rows: Index, most: float
     ) -> Iterator[tuple[Any, bool]]:
-        """The fitted model of each step, trained on `rows` of the matrix, and whether it was solved.
-
-        `most` is the largest nu that these rows allow.
-        """
+        """The fitted model of each step, and whether it was solved."""
         surface = self._surface
         before = self._last.get(k)
         model = before[1] if before is not None and before[0] == setting else clone(surface.estimator)
@@ -80,15 +103,26 @@ class NuChains:
                 nu=min(self.nu(step), most), kernel="precomputed", tol=surface.estimator.tol, n_jobs=1,
                 max_time=0.0 if limit.over else left, warm_start=True,
             )  # fmt: skip
-            with warnings.catch_warnings():
-                # A margin that vanishes, or too little time: the score says so.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                model.fit(own, labels, **given)
+            model.fit(own, labels, **given)
             yield model, model.status_ not in ("max_time", "interrupted")
         self._last[k] = (setting, model)
 
 
-class NuClassSurface(ClassSurface):
+class QuietSurface(Surface):
+    """A surface whose models are trained without warnings.
+
+    They would be of a margin that vanishes, or of too little time: the score says so. Filters belong to all
+    threads, so they are set around those that train.
+    """
+
+    def scores(self, setting: Setting, Cs: Sequence[float]) -> Floats:
+        """The score of each fold, see `Surface.scores`."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return super().scores(setting, Cs)
+
+
+class NuClassSurface(QuietSurface, ClassSurface):
     """The scores of a `NuSVC`."""
 
     def __init__(self, *args: Any, largest: float, **shared: Any) -> None:
@@ -105,14 +139,13 @@ class NuClassSurface(ClassSurface):
         values, solved = [], []
         for k in folds:
             of_fold = self.rows[k]
-            other = K[np.ix_(self.splits[k][1], of_fold.rows)]
-            most = largest_nu(of_fold.label, of_fold.factors)
-            found = [
-                (model._pair_values(other).reshape(len(other), -1), ok)
-                for model, ok in self._chains.models(K, setting, Cs, k, of_fold.rows, most)
-            ]
-            values.append(np.stack([v for v, _ in found]))
-            solved.append(np.array([ok for _, ok in found]))
+            n_classes = len(np.unique(of_fold.label))
+            of_values, of_solved = self._chains.values(
+                K, setting, Cs, k, of_fold.rows, largest_nu(of_fold.label, of_fold.factors), _pair_values,
+                n_classes * (n_classes - 1) // 2,
+            )  # fmt: skip
+            values.append(of_values)
+            solved.append(of_solved)
         return Trained(values, solved, [])
 
 
@@ -135,7 +168,7 @@ class OneClassAnswers:
         return np.where(self._values[:, 0] > 0, 1, -1)
 
 
-class OneClassSurface(Surface):
+class OneClassSurface(QuietSurface):
     """The scores of a `OneClassSVM`.
 
     Parameters
@@ -172,13 +205,9 @@ class OneClassSurface(Surface):
         values, solved = [], []
         for k in folds:
             rows = self.training_rows(k)
-            other = K[np.ix_(self.splits[k][1], rows)]
-            found = [
-                (np.column_stack([model.decision_function(other), model.score_samples(other)]), ok)
-                for model, ok in self._chains.models(K, setting, Cs, k, rows, 1.0)
-            ]
-            values.append(np.stack([v for v, _ in found]))
-            solved.append(np.array([ok for _, ok in found]))
+            of_values, of_solved = self._chains.values(K, setting, Cs, k, rows, 1.0, _one_class_values, 2)
+            values.append(of_values)
+            solved.append(of_solved)
         return Trained(values, solved, [])
 
     def _scored(self, k: int, values: Floats, setting: Setting, Cs: Sequence[float]) -> Floats:
@@ -187,6 +216,16 @@ class OneClassSurface(Surface):
     def predictions(self, setting: Setting, C: float) -> Any:
         """1 for inliers and -1 for outliers among the held-out rows, fold by fold."""
         return np.concatenate([OneClassAnswers(part).predict() for part in self.values_of(setting, C)])
+
+
+def _pair_values(model: Any, K: Any) -> Floats:
+    """One column per pair of classes."""
+    return np.asarray(model._pair_values(K)).reshape(len(K), -1)
+
+
+def _one_class_values(model: Any, K: Any) -> Floats:
+    """Decision values, and those without the offset."""
+    return np.column_stack([model.decision_function(K), model.score_samples(K)])
 
 
 def _with_nu(parameters: dict[str, Any], nu: float) -> dict[str, Any]:
