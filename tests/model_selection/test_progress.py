@@ -34,7 +34,9 @@ print("results so far" if search.interrupted_ else "end", file=sys.stderr)
 COMMAND = """
 import sys
 from maxmargin.cli.app import main
+from maxmargin.model_selection.progress import ProgressBar
 
+ProgressBar.patience = 0.0  # whatever the speed of the computer
 print("begin", file=sys.stderr, flush=True)
 main()
 """

@@ -16,7 +16,7 @@ _KEPT = 32
 
 
 class Start(NamedTuple):
-    """Solutions for one C: an array (n_folds, n_variables) for each dual problem of an estimator."""
+    """Solutions for one C: an array (n_folds, n_variables) for all dual problems of an estimator."""
 
     C: float
     u: list[Floats]

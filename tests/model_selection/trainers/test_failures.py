@@ -14,7 +14,7 @@ from maxmargin import SVC, SVR, NuSVC
 from maxmargin.estimators.one_vs_one import BaseSVC
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection.folds import Fold
-from maxmargin.solvers.c_path import path as c_path
+from maxmargin.solvers.c_path import class_pairs, path
 
 X, Y = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -114,7 +114,8 @@ def broken(*args, **options):
 @pytest.mark.parametrize("estimator", [SVC(), SVR()])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_bug_of_the_c_path_surfaces(estimator, n_jobs, monkeypatch):
-    monkeypatch.setattr(c_path, "solve_folds", broken)
+    monkeypatch.setattr(path, "solve_folds", broken)
+    monkeypatch.setattr(class_pairs, "solve_pairs", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         SVMSearchCV(estimator, GROWING, n_jobs=n_jobs).fit(X, Y)
 
@@ -163,18 +164,24 @@ def test_a_bug_in_the_kernel_matrix_surfaces(monkeypatch):
 @pytest.mark.parametrize("estimator", [SVC(tol=1e-7), SVR(tol=1e-7, epsilon=0.05)])
 @pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
 def test_only_nodes_that_the_c_path_has_not_solved_are_trained_by_fits(estimator, scoring, monkeypatch):
-    solve = c_path.solve_folds
+    solve_folds, solve_pairs = path.solve_folds, class_pairs.solve_pairs
 
-    def short_of_budget(*args, **options):
-        found = solve(*args, **options)
-        for path in found[:2]:
-            path.solved[1] = False
-            path.decision[1] = np.nan
+    def targets_short_of_budget(*args, **options):
+        found = solve_folds(*args, **options)
+        for of_fold in found[:2]:
+            of_fold.solved[1] = False
+            of_fold.decision[1] = np.nan
         return found
+
+    def classes_short_of_budget(K, problems, found):
+        solve_pairs(K, problems, found)
+        found.solved[1, :2, 1] = False  # one pair is enough
+        found.offset[:2, 1] = np.nan
 
     grid = {**GROWING, "gamma": [0.1, 1.0]}  # enough for all folds to be one job
     usual = GridSearchCV(estimator, grid, cv=3, scoring=scoring).fit(X, Y)
-    monkeypatch.setattr(c_path, "solve_folds", short_of_budget)
+    monkeypatch.setattr(path, "solve_folds", targets_short_of_budget)
+    monkeypatch.setattr(class_pairs, "solve_pairs", classes_short_of_budget)
     search = SVMSearchCV(estimator, grid, cv=3, scoring=scoring, n_jobs=1).fit(X, Y)
     reason = "warm fits: not solved within the budget of the C path"
     assert search.trainers_ == ["C path"] * 2 + [f"{reason}; C path"] * 2 + ["C path"] * 2

@@ -33,7 +33,7 @@ from maxmargin.model_selection.refusal import Refused
 from maxmargin.model_selection.scoring import PairAnswers, TargetAnswers, asks_for_probabilities
 from maxmargin.model_selection.settings import keys_of
 from maxmargin.model_selection.starts import Start, Starts
-from maxmargin.model_selection.trainers.class_pairs import ClassPairs
+from maxmargin.model_selection.trainers.class_pairs import ClassPairs, FoldLabels
 from maxmargin.model_selection.work import ClassRows, FoldWork, Work
 
 _UNSOLVED = Refused("not solved within the budget of the C path")
@@ -191,7 +191,8 @@ def _regression(
     chain: _Chain,
 ) -> list[Trained]:
     """For each fold the predictions of an SVR for all rows of K."""
-    from maxmargin.solvers.c_path.path import carried, solve_folds  # compiled: not at import
+    from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
+    from maxmargin.solvers.c_path.starts import carried
 
     n = len(K)
     masks, y, weight = np.zeros((len(folds), n), np.bool_), np.zeros(n), np.ones(n)
@@ -216,18 +217,18 @@ def _classification(
 ) -> list[Trained]:
     """For each fold the values of all class pairs; the folds have the same classes."""
     training, keep = [_class_rows(fold) for fold in folds], chain.starts is not None
-    pairs = ClassPairs(K, training, Cs, tol, counts, chain.begin(Cs), keep)
+    labels = FoldLabels(training, len(K))
+    pairs = ClassPairs(K, labels, Cs, tol, counts, chain.begin(Cs), keep)
     halves = [[rows for rows, _ in fold.halves] for fold in folds]
     scored = np.concatenate([rows for of_fold in halves for rows in of_fold]).astype(np.int64, copy=False)
     ends = np.cumsum([0, *(sum(map(len, of_fold)) for of_fold in halves)])
-    several = pairs.n_classes > 2
-    values, solved = pairs.many(scored, ends) if several else pairs.two(scored, ends)
+    values, solved = pairs.values(scored, ends)
     chain.end(Cs, pairs.last)
     winners = None
-    if several and all(fold.by_accuracy for fold in folds):
+    if labels.n_classes > 2 and all(fold.by_accuracy for fold in folds):
         from maxmargin.estimators._votes import winners_of_pairs  # compiled: not at import
 
-        winners = winners_of_pairs(values, pairs.n_classes)
+        winners = winners_of_pairs(values, labels.n_classes)
     out, at = [], 0
     for of_fold, of_solved in zip(halves, solved, strict=True):
         parts = []

@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from maxmargin._types import Floats
@@ -15,7 +14,7 @@ from maxmargin.estimators.calibration import CALIBRATORS
 from maxmargin.model_selection.measures import class_shares, is_accuracy, two_class_shares
 from maxmargin.model_selection.scoring import FoldModel, PairAnswers
 from maxmargin.model_selection.starts import Start
-from maxmargin.model_selection.trainers.class_pairs import ClassPairs
+from maxmargin.model_selection.trainers.class_pairs import ClassPairs, FoldLabels
 from maxmargin.model_selection.tuning.surface import NOT_COUNTED, Setting, Surface, Trained
 from maxmargin.model_selection.work import ClassRows
 
@@ -54,6 +53,11 @@ class ClassSurface(Surface):
     _model = ProbabilityModel
 
     @cached_property
+    def _labels(self) -> dict[tuple[int, ...], FoldLabels]:
+        """Classes of the folds that were trained together."""
+        return {}
+
+    @cached_property
     def rows(self) -> list[ClassRows]:
         """The training rows of each fold that have a weight."""
         found = []
@@ -88,12 +92,14 @@ class ClassSurface(Surface):
             alone = [self._trained(K, setting, Cs, [k], None) for k in folds]
             return Trained([part.values[0] for part in alone], [part.solved[0] for part in alone], [])
         use = start if start is not None and start.u else None
-        rows = [self.rows[k] for k in folds]
-        pairs = ClassPairs(K, rows, Cs, self.estimator.tol, NOT_COUNTED, use, keep=True)
+        labels = self._labels.get(tuple(folds))
+        if labels is None:
+            labels = self._labels[tuple(folds)] = FoldLabels([self.rows[k] for k in folds], len(K))
+        pairs = ClassPairs(K, labels, Cs, self.estimator.tol, NOT_COUNTED, use, keep=True)
         tests = [self.splits[k][1] for k in folds]
         scored = np.concatenate(tests).astype(np.int64, copy=False)
         ends = np.cumsum([0, *map(len, tests)])
-        values, solved = (pairs.many if pairs.n_classes > 2 else pairs.two)(scored, ends)
+        values, solved = pairs.values(scored, ends)
         found = [np.moveaxis(values[:, :, a:b], 0, 2) for a, b in zip(ends, ends[1:], strict=False)]
         return Trained(found, list(solved), pairs.last)
 
@@ -107,7 +113,9 @@ class ClassSurface(Surface):
             return self._by_scorer(k, answers, setting, Cs, {"classes_": classes})
         if len(classes) == 2:
             return two_class_shares(values[:, :, 0], labels, classes)
-        return class_shares(self._winners(values, len(classes)), labels, classes)
+        from maxmargin.estimators._votes import winners_of_pairs  # compiled: not at import
+
+        return class_shares(winners_of_pairs(np.moveaxis(values, 2, 0), len(classes)), labels, classes)
 
     def _calibrator(self, k: int, setting: Setting, C: float) -> Any:
         """Sigmoids for the values of fold k, from those of the other folds with the same classes."""
@@ -125,9 +133,3 @@ class ClassSurface(Surface):
         """Labels of the held-out rows, fold by fold."""
         parts = zip(self.rows, self.values_of(setting, C), strict=True)
         return np.concatenate([PairAnswers(self.estimator, rows.classes, v).predict() for rows, v in parts])
-
-    @staticmethod
-    def _winners(values: Floats, n_classes: int) -> NDArray[np.intp]:
-        from maxmargin.estimators._votes import winners  # compiled: not at import
-
-        return np.stack([winners(np.ascontiguousarray(part), n_classes) for part in values])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +20,8 @@ _REACH = 2
 _SLACK = 0.5
 
 
-class Node(NamedTuple):
+@dataclass(frozen=True)
+class Node:
     """A parameter combination, and its score on each fold."""
 
     setting: Setting
@@ -28,13 +29,13 @@ class Node(NamedTuple):
     scores: Floats
     seconds: float = 0.0
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The mean score; -inf if a fold was not solved."""
         mean = float(np.mean(self.scores))
         return mean if np.isfinite(mean) else -np.inf
 
-    @property
+    @cached_property
     def size(self) -> float:
         """Orders models by how closely they can fit: by C times gamma, or by C."""
         return float(np.log(self.C) + (np.log(self.setting.gamma) if self.setting.gamma else 0.0))

@@ -25,7 +25,8 @@ class TargetSurface(Surface):
     def _trained(
         self, K: Any, setting: Setting, Cs: Floats, folds: list[int], start: Start | None
     ) -> Trained:
-        from maxmargin.solvers.c_path.path import carried, solve_folds  # compiled: not at import
+        from maxmargin.solvers.c_path.path import solve_folds  # compiled: not at import
+        from maxmargin.solvers.c_path.starts import carried
 
         masks = np.zeros((len(folds), self.n_rows), np.bool_)
         for mask, k in zip(masks, folds, strict=True):

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import call, current
 from maxmargin._types import Floats
-from maxmargin.solvers import costs
 from maxmargin.solvers.c_path.node import solve_one
 from maxmargin.solvers.c_path.state import Point
 from maxmargin.solvers.c_path.sweep import Grid, solve_all, verify
@@ -103,9 +102,9 @@ def solve_folds(
 
     The parameters are those of `solve_c_path`, except `trains`, whose rows are the masks of the folds, and
     `max_steps`, which applies to each fold. `warm` is the start of the first fold, or of shape (n_folds, n)
-    of all; see `carried`. With `epsilon` the problems are regressions and y their targets. `monitor` gets an
-    array of shape (n_folds, n_C), whose entries become the steps of a node when it is solved, and are
-    negative before; another thread can read it meanwhile.
+    of all; see `maxmargin.solvers.c_path.starts`. With `epsilon` the problems are regressions and y their
+    targets. `monitor` gets an array of shape (n_folds, n_C), whose entries become the steps of a node when it
+    is solved, and are negative before; another thread can read it meanwhile.
     """
     if K.dtype not in (np.float32, np.float64) or not K.flags.c_contiguous or K.shape != (len(y), len(y)):
         raise ValueError("K must be a square matrix of float32 or float64 in C order, one row per label")
@@ -139,19 +138,6 @@ def solve_folds(
     solve_all(K, K.diagonal().copy(), grid, found, current().flag)
     verify(grid, found)
     return [PathResult(*of_fold) for of_fold in zip(*found, strict=True)]
-
-
-def carried(u: Floats, C: float, to: float, weight: Floats) -> Floats:
-    """Starts for another C from solutions u (n_folds, n) for C, whose bounds are C times the weights.
-
-    All variables are scaled by the ratio of the two, or kept where C grows and few are at their bound.
-    """
-    bounds = C * weight
-    bounded = (np.abs(u) == bounds).sum(axis=1)
-    free = np.count_nonzero(u, axis=1) - bounded
-    scaled = (bounded >= costs.PATH_KEEP * free) & (bounded > 0) | (to < C)
-    at_bound = np.sign(u) * (bounds * (to / C))
-    return np.where(scaled[:, None], np.where(np.abs(u) == bounds, at_bound, u * (to / C)), u)
 
 
 def solve_c_path(
