@@ -13,6 +13,9 @@ class Hill:
     def __init__(self, C, gamma, noise=0.0):
         self.best, self.asked, self.noise = np.log10([C, gamma or 1.0]), [], noise
 
+    def baseline(self, setting):
+        return 0.5
+
     def scores(self, setting, Cs):
         assert list(Cs) == sorted(Cs)
         self.asked += [(setting, C) for C in Cs]
@@ -58,6 +61,20 @@ def test_the_walk_along_C_ends_when_scores_fall():
     hill = Hill(1.0, None)
     explore(Climb(hill), "linear", 0.0, 1.0)
     assert max(C for _, C in hill.asked) <= 100.0
+
+
+class Plain(Hill):
+    """A surface that is flat, as of constant models, up to a large C."""
+
+    def scores(self, setting, Cs):
+        return np.where(np.array(Cs)[:, None] < 50.0, 0.5, super().scores(setting, Cs))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_walk_along_C_goes_on_while_models_are_constant(kernel):
+    climb = Climb(Plain(300.0, 0.1))
+    explore(climb, kernel, 0.1, 1.0)
+    assert climb.best.C >= 100.0 and climb.best.mean > 0.85
 
 
 def test_C_is_counted_in_its_unit():

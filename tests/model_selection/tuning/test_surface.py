@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
+from sklearn.dummy import DummyRegressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
@@ -123,3 +124,39 @@ def test_rows_without_weight_do_not_train_a_regressor():
         for t in (y, spoiled)
     )
     np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(
+    ("scoring", "expected"), [(None, "share"), ("balanced_accuracy", "equal"), ("roc_auc_ovr", 0.5)]
+)
+def test_the_baseline_of_a_classifier_is_the_score_of_its_largest_class(n_classes, scoring, expected):
+    X, y = classes(n_classes)
+    y[:30] = 0
+    splits = list(StratifiedKFold(4).split(X, y))
+    found = surface(ClassSurface, SVC(), X, y, splits, scoring).baseline(Setting("rbf", 0.1))
+    if expected == "share":
+        expected = np.mean([np.mean(y[test] == 0) for _, test in splits])
+    assert found == pytest.approx(1.0 / n_classes if expected == "equal" else expected)
+
+
+def test_the_baseline_of_a_regressor_is_that_of_the_mean():
+    X, y = make_regression(120, 5, noise=10.0, random_state=0)
+    splits = list(KFold(4).split(X))
+    found = surface(TargetSurface, SVR(), X, y, splits).baseline(Setting("rbf", 0.1))
+    fits = cross_val_score(DummyRegressor(), X, y, cv=splits)
+    assert found == pytest.approx(fits.mean())
+
+
+def test_there_is_no_baseline_where_the_scorer_refuses_constant_models():
+    def correlation(model, X, y):
+        values = model.decision_function(X)
+        if np.ptp(values) == 0:
+            raise ValueError("constant")
+        return np.corrcoef(values, y)[0, 1]
+
+    X, y = classes(2)
+    splits = list(StratifiedKFold(4).split(X, y))
+    flat = surface(ClassSurface, SVC(), X, y, splits, correlation)
+    assert flat.baseline(Setting("rbf", 0.1)) == -np.inf
+    assert not flat.held_out

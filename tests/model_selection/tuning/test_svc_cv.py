@@ -305,3 +305,20 @@ def test_the_final_fit_has_its_share_of_the_time_whatever_tuning_took(cancer):
 
     X, _, y, _ = cancer
     assert Late(max_time=2.0).fit(X, y).status_ == "solved"
+
+
+def test_more_features_than_rows_are_learnt():
+    X, y = make_classification(
+        580, 2000, n_informative=100, n_redundant=0, class_sep=3.0, flip_y=0.05, random_state=1
+    )
+    model = SVCCV().fit(X[:80], y[:80])  # for small C all rows get the same label
+    assert model.score(X[80:], y[80:]) > 0.75
+
+
+def test_rare_classes_are_found_if_the_score_asks_for_them():
+    X, y = make_classification(
+        3000, 10, n_informative=6, weights=[0.95], flip_y=0.02, class_sep=0.8, n_clusters_per_class=3,
+        random_state=4,
+    )  # fmt: skip
+    model = SVCCV(scoring="balanced_accuracy").fit(X[:800], y[:800])
+    assert model.score(X[800:], y[800:]) > 0.65  # 0.5 without the rare class

@@ -103,6 +103,17 @@ class ClassSurface(Surface):
         found = [np.moveaxis(values[:, :, a:b], 0, 2) for a, b in zip(ends, ends[1:], strict=False)]
         return Trained(found, list(solved), pairs.last)
 
+    def _constant(self, k: int) -> Floats:
+        """The class with the largest weight wins against all others."""
+        rows = self.rows[k]
+        largest = int(np.argmax(np.bincount(rows.label, rows.factors)))
+        if len(rows.classes) == 2:  # of two classes the second is positive
+            pairs = np.array([2.0 * largest - 1.0])
+        else:
+            first, second = np.triu_indices(len(rows.classes), 1)
+            pairs = (first == largest) - (second == largest).astype(np.float64)
+        return np.tile(pairs, (len(self.splits[k][1]), 1))
+
     def _scored(self, k: int, values: Floats, setting: Setting, Cs: Sequence[float]) -> Floats:
         classes, labels = self.rows[k].classes, self.y[self.splits[k][1]]
         if not self.counts_rows:

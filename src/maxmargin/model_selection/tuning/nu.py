@@ -210,6 +210,9 @@ class OneClassSurface(QuietSurface):
             solved.append(of_solved)
         return Trained(values, solved, [])
 
+    def _constant(self, k: int) -> Floats:
+        return np.ones((len(self.splits[k][1]), 2))
+
     def _scored(self, k: int, values: Floats, setting: Setting, Cs: Sequence[float]) -> Floats:
         return self._by_scorer(k, [OneClassAnswers(part) for part in values], setting, Cs, {})
 

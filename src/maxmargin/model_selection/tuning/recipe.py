@@ -56,9 +56,14 @@ class Climb:
     #: Scores that are known from an earlier run, by the order in which nodes are tried.
     known: Callable[[], Floats | None] = lambda: None
     nodes: dict[tuple[Setting, float], Node] = field(default_factory=dict)
+    _baseline: float | None = None
 
     def walk(self, setting: Setting, Cs: Sequence[float], patience: int | None = None) -> float:
-        """Try ascending C, until `patience` in a row are no better than the best before; the best score."""
+        """Try ascending C, until `patience` in a row are no better than the best before; the best score.
+
+        The walk goes on while all scores are the same, or none is better than that of a constant model: with
+        many features, or with rare classes, predictions may not change up to a large C.
+        """
         todo = [C for C in Cs if (setting, C) not in self.nodes]
         at = 0
         while at < len(todo):
@@ -66,11 +71,20 @@ class Climb:
             some = todo[at:] if patience is None else todo[at : at + (2 if at == 0 else 1)]
             self._try(setting, some)
             at += len(some)
-            tried = [self.nodes[setting, C].mean for C in todo[:at]]
-            if patience is not None and len(tried) - 1 - int(np.argmax(tried)) >= patience:
+            tried = [self.nodes[setting, C] for C in todo[:at]]
+            best = int(np.argmax([node.mean for node in tried]))
+            if patience is not None and at - 1 - best >= patience and self._has_learnt(tried, tried[best]):
                 break
         known = [node.mean for (other, _), node in self.nodes.items() if other == setting]
         return max(known)
+
+    def _has_learnt(self, tried: Sequence[Node], best: Node) -> bool:
+        """Whether scores differ, and the best one is above that of constant models by a standard error."""
+        if all(node.mean == best.mean for node in tried):
+            return False
+        if self._baseline is None:
+            self._baseline = self.surface.baseline(best.setting)
+        return best.mean > self._baseline + self.error(best)
 
     def _try(self, setting: Setting, Cs: Sequence[float]) -> None:
         began, found = time.perf_counter(), self.known()
@@ -111,7 +125,8 @@ def explore(climb: Climb, kernel: str, unit: float, C_unit: float, epsilon: floa
     if kernel == "linear":
         climb.walk(at(0.0), decades.tolist(), patience=2)
         return
-    best = climb.walk(at(unit), decades.tolist(), patience=1)
+    # Other scores than the accuracy depend on fewer rows, or on their order, and fluctuate more.
+    best = climb.walk(at(unit), decades.tolist(), patience=1 if climb.surface.counts_rows else 2)
     low, high = C_unit * _LEAST, C_unit * _LARGEST
     for way in (-1, 1):
         for k in range(1, _REACH + 1):

@@ -50,6 +50,11 @@ class TargetSurface(Surface):
         """Predictions for the held-out rows, fold by fold."""
         return np.concatenate(self.values_of(setting, C))
 
+    def _constant(self, k: int) -> Floats:
+        train, test = self.splits[k]
+        weight = None if self.weight is None or not self.weight[train].any() else self.weight[train]
+        return np.full(len(test), np.average(self.y[train], weights=weight))
+
     def _scored(self, k: int, values: Floats, setting: Setting, Cs: Sequence[float]) -> Floats:
         targets = self.y[self.splits[k][1]]
         scores = None if self._measure is None else regression_scores(self._measure, values, targets)

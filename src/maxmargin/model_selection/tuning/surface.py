@@ -7,6 +7,7 @@ engine of the search (`maxmargin.solvers.c_path`), from the solutions of the nea
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -131,6 +132,21 @@ class Surface(ABC):
         out[~solved] = np.nan
         return out
 
+    def baseline(self, setting: Setting) -> float:
+        """The mean score of models that give all rows the same answer; -inf if the scorer refuses them."""
+        key, folds = (setting, 0.0), range(len(self.splits))
+        self.held_out[key] = [self._constant(k) for k in folds]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of scores that are not defined
+                scores = [self._scored(k, self.held_out[key][k][None], setting, [0.0])[0] for k in folds]
+        except Exception:  # it is no more than a hint, and may be anything that a user has written
+            return -np.inf
+        finally:
+            del self.held_out[key]
+        mean = float(np.mean(scores))
+        return mean if np.isfinite(mean) else -np.inf
+
     def values_of(self, setting: Setting, C: float) -> list[Floats]:
         """Decision values or predictions for the held-out rows of each fold."""
         if (setting, C) not in self.held_out:
@@ -146,6 +162,10 @@ class Surface(ABC):
         self, K: Any, setting: Setting, Cs: Floats, folds: list[int], start: Start | None
     ) -> Trained:
         """Train some folds for ascending C."""
+
+    @abstractmethod
+    def _constant(self, k: int) -> Floats:
+        """Values for the held-out rows of fold k of a model that has learnt nothing but a constant."""
 
     @abstractmethod
     def _scored(self, k: int, values: Floats, setting: Setting, Cs: Sequence[float]) -> Floats:
