@@ -176,6 +176,9 @@ def tuner(rows: Rows) -> Values:
         out[f"{kind}.points"], out[f"{kind}.error"] = average, spread_of / max(1, len(points)) ** 0.5
         out[f"{kind}.sets"], out[f"{kind}.splits"] = len(some), len(points)
         out[f"{kind}.nodes"] = sum(r["nodes"] for r in some) / max(1, len(some))
+    for r in (r for r in rows if r["kind"] == "hard"):
+        points = [100.0 * (ours - theirs) for theirs, ours in r["errors"]]
+        out[f"{r['set']}.points"] = sum(points) / len(points)
     large = [r["tuning_s"] for r in rows if r["kind"] == "large"]
     return out | {"large.most": max(large, default=None), "large.sets": len(large)}
 
