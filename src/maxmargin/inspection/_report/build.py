@@ -168,7 +168,7 @@ def report(
         for category in (ConvergenceWarning, FitFailedWarning, UnscaledDataWarning, UndefinedMetricWarning):
             warnings.simplefilter("ignore", category)
         warnings.filterwarnings("ignore", message="X (does not have|has) (valid )?feature names")
-        warnings.filterwarnings("ignore", message="The least populated class")
+        warnings.filterwarnings("ignore", message="The (least populated class|number of unique classes)")
         warnings.filterwarnings("ignore", message="Scoring failed|One or more of the", category=UserWarning)
         warnings.filterwarnings("ignore", module="sklearn.*", category=FutureWarning)
         made = _build(subject, X, y, rows, Budget(max_time), int(random_state), title, begin)

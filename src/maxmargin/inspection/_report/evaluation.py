@@ -129,7 +129,7 @@ def _held_out(subject: Subject, X: Any, y: Any, budget: Budget, seed: int) -> tu
     from maxmargin.model_selection.tuning.stages import splits_of
 
     n = num_samples(X)
-    splits = splits_for(subject, X, y, seed)
+    splits = splits_for(subject, X, y, seed, trained=True)
     rows = rows_for(subject, X, y, len(splits), MOST_ROWS, budget.part(0.6), seed)
     if len(rows) < n:
         splits = splits_of(splits, rows, n)

@@ -52,34 +52,42 @@ class Folds:
     test: Index
 
 
-def splits_for(subject: Subject, X: Any, y: Any, random_state: int) -> list[Split]:
-    """The folds of the search; otherwise five shuffled ones, stratified by class."""
+def splits_for(subject: Subject, X: Any, y: Any, random_state: int, trained: bool) -> list[Split]:
+    """The folds of the search, if there was one; otherwise five shuffled ones, stratified by class.
+
+    Lists of rows are folds of the training rows only: `trained` says whether the rows are these.
+    """
     n = num_samples(X)
-    label = None if subject.task == NUMBERS else y
-    given = getattr(subject.given, "cv", None) if subject.results is not None else None
+    given = getattr(subject.given, "cv", None)
     found: list[Split] = []
-    if given is not None and not isinstance(given, int | np.integer):
+    if subject.results is not None and (trained or hasattr(given, "split")):
+        if given is None and hasattr(subject.given, "_default_cv"):
+            given = subject.given._default_cv(y)
         try:
-            found = [(np.asarray(a), np.asarray(b)) for a, b in check_cv(given).split(X, y)]
+            cv = check_cv(given, y, classifier=subject.task == CLASSES)
+            found = [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, y)]
         except (ValueError, TypeError) as error:
             raise NoFolds(f"the folds of the search cannot be repeated ({_clause(error)})") from error
         if any(part.max(initial=0) >= n for split in found for part in split):
             found = []
     if not found:
-        wanted = int(given) if isinstance(given, int | np.integer) else 5
-        if n < 4:
-            raise NoFolds(f"{n} rows are too few")
-        if label is None:
-            found = list(KFold(min(wanted, n), shuffle=True, random_state=random_state).split(X))
-        else:
-            rarest = int(np.unique(label, return_counts=True)[1].min())
-            if rarest < 2:
-                raise NoFolds("a class has a single row")
-            splitter = StratifiedKFold(min(wanted, rarest), shuffle=True, random_state=random_state)
-            found = list(splitter.split(np.zeros(n), label))
+        found = _five(n, None if subject.task == NUMBERS else y, random_state)
     if subject.only_inliers and y is not None:
         found = [(train[y[train] > 0], test) for train, test in found]
     return found
+
+
+def _five(n: int, label: Any, random_state: int) -> list[Split]:
+    """Five shuffled folds, fewer if a class has fewer rows."""
+    if n < 4:
+        raise NoFolds(f"{n} rows are too few")
+    if label is None:
+        return list(KFold(min(5, n), shuffle=True, random_state=random_state).split(np.zeros(n)))
+    rarest = int(np.unique(label, return_counts=True)[1].min())
+    if rarest < 2:
+        raise NoFolds("a class has a single row")
+    splitter = StratifiedKFold(min(5, rarest), shuffle=True, random_state=random_state)
+    return list(splitter.split(np.zeros(n), label))
 
 
 def rows_for(subject: Subject, X: Any, y: Any, n_fits: int, most: int, budget: Budget, seed: int) -> Index:

@@ -89,7 +89,7 @@ def learning_curve(
         return Skipped(reason)
     n = num_samples(X)
     try:
-        splits = splits_for(subject, X, y, seed)
+        splits = splits_for(subject, X, y, seed, origin.trained)
         rows = rows_for(subject, X, y, 2 * len(splits), _CURVE_ROWS, budget, seed)
     except (NoFolds, ValueError) as error:
         return Skipped(f"Left out, as {str(error).rstrip('.')}.")

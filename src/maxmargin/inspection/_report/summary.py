@@ -122,9 +122,8 @@ def _advice(subject: Subject, score: dict[str, Any], facts: dict[str, dict[str, 
     confusion = facts.get("confusion", {})
     if confusion.get("available") and confusion["confused"]:
         a, b, n, share = confusion["confused"][0]
-        out.append(
-            f"The most frequent error: {counted(n, 'row')} of {a} taken for {b}, {percent(share)} of the class."
-        )
+        of_class = f"{percent(share)} of that class"
+        out.append(f"The most frequent error: {counted(n, 'row')} of {a} taken for {b}, {of_class}.")
         recall = np.asarray(confusion["recall"])
         k = int(recall.argmin())
         if len(recall) > 2 and recall[k] < 0.9:
