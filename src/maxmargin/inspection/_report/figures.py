@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._types import Floats
-from maxmargin.inspection._report.markup import text
+from maxmargin.inspection._report.markup import shortened, text
 from maxmargin.inspection._report.measures import Calibration, Curve
 from maxmargin.inspection._report.refits import LearningCurve
 from maxmargin.inspection._style import LINES, pyplot
@@ -199,10 +199,9 @@ def roc(curves: list[Curve], names: list[str], mean: float | None, out: dict[str
         ax.plot([0, 1], [0, 1], color=MUTED, ls=":", lw=1.2)
         for k, (curve, name) in enumerate(zip(curves, names, strict=True)):
             colour = (MAIN, OTHER, INK)[k % 3]
-            shown = name if len(name) <= 18 else name[:17] + "…"
             ax.plot(
                 curve.false, curve.true, color=colour, ls=LINES[k % len(LINES)], lw=1.5,
-                drawstyle="steps-post", label=f"{shown}: {curve.area:.3f}",
+                drawstyle="steps-post", label=f"{shortened(name, 19)}: {curve.area:.3f}",
             )  # fmt: skip
         title = "area" if mean is None else f"area (mean of all classes {mean:.3f})"
         ax.set(

@@ -15,6 +15,23 @@ def text(value: Any) -> str:
     return escape(str(value), quote=True)
 
 
+def shortened(value: Any, most: int = 15) -> str:
+    """A name without its middle if it is long: names often differ at their ends. It is not yet escaped."""
+    name = str(value)
+    half = (most - 1) // 2
+    return name if len(name) <= most else f"{name[:half].rstrip()}…{name[-half:].lstrip()}"
+
+
+def name_of(value: Any, most: int = 15) -> str:
+    """A name, shortened where it is long; the whole name is its title."""
+    name = str(value)
+    return (
+        text(name)
+        if len(name) <= most
+        else f'<span title="{text(name)}">{text(shortened(name, most))}</span>'
+    )
+
+
 def number(value: Any, digits: int = 4) -> str:
     """A number as it is read: whole ones with commas, others with some digits; other values as text."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):

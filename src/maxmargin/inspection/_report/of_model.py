@@ -12,7 +12,7 @@ import numpy as np
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin.estimators._outcome import ADVICE
 from maxmargin.inspection._fitted import at_known_bound
-from maxmargin.inspection._report.markup import bar, number, paragraph, percent, table, text
+from maxmargin.inspection._report.markup import bar, name_of, number, paragraph, percent, table, text
 from maxmargin.inspection._report.origin import Origin
 from maxmargin.inspection._report.page import Section
 from maxmargin.inspection._report.subject import CLASSES, Subject
@@ -84,7 +84,7 @@ def _by_class(
             if counts is not None
             else f"{of_class[k]:,}"
         )
-        rows.append([text(classes[k]), bar(of_class[k] / max(total, 1), label, part / max(total, 1))])
+        rows.append([name_of(classes[k]), bar(of_class[k] / max(total, 1), label, part / max(total, 1))])
     facts["by_class"] = {str(c): int(v) for c, v in zip(classes, of_class, strict=True)}
     return rows
 

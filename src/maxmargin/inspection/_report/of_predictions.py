@@ -8,7 +8,17 @@ import numpy as np
 
 from maxmargin.inspection._report import figures
 from maxmargin.inspection._report.evaluation import Evaluation, Sample
-from maxmargin.inspection._report.markup import bar, boxed, number, paragraph, percent, picture, table, text
+from maxmargin.inspection._report.markup import (
+    bar,
+    boxed,
+    name_of,
+    number,
+    paragraph,
+    percent,
+    picture,
+    table,
+    text,
+)
 from maxmargin.inspection._report.measures import (
     ClassScores,
     Curve,
@@ -94,14 +104,14 @@ def _matrix(scores: ClassScores, names: list[str]) -> str:
             hint = f"{percent(part)} of the rows of {name} are predicted as {names[j]}"
             style = f' style="--p:{shade:.2f}"' if count else ""
             cells.append(f'<td{kind}{style} title="{text(hint)}">{f"{count:,}" if count else "·"}</td>')
-        lines.append(f'<tr><th scope="row" title="{text(name)}">{text(name)}</th>{"".join(cells)}</tr>')
+        lines.append(f'<tr><th scope="row">{name_of(name)}</th>{"".join(cells)}</tr>')
     kinds = ["matrix"]
     if k > _LARGE_CELLS:
         kinds.append("many")
     if k > 5 and max(map(len, names)) > 4:
         kinds.append("tall")
     caption = "True classes in rows, predicted classes in columns; outlined cells are right"
-    heads = "".join(f'<th scope="col" title="{text(name)}">{text(name)}</th>' for name in names)
+    heads = "".join(f'<th scope="col">{name_of(name)}</th>' for name in names)
     content = f'<thead><tr><th scope="col">true</th>{heads}</tr></thead><tbody>{"".join(lines)}</tbody>'
     return boxed(caption, content, " ".join(kinds))
 
@@ -202,7 +212,7 @@ def calibration_section(subject: Subject, sample: Sample, pictures: dict[str, st
     caption = "Observed share over mean predicted probability; bars show how often a probability occurs."
     body = (
         f'<div class="two"><div>{picture(pictures["calibration"], caption)}</div><div>{paragraph(words)}'
-        f"{table('Quality of the probabilities', ['measure', 'value', ''], rows)}</div></div>"
+        f"{table('Quality of the probabilities', ['', '', ''], rows, kind='words')}</div></div>"
     )
     facts = {
         "available": True, "brier": found.brier, "log_loss": found.log_loss, "difference": found.difference,
@@ -268,7 +278,10 @@ def importance_section(found: Importance | Skipped) -> Section:
         return Section("importance", title, absent=found.reason, facts={"available": False})
     largest = max(float(found.mean.max()), 1e-12)
     rows = [
-        [text(name), bar(max(mean, 0.0) / largest, f"{number(float(mean), 3)} ± {number(float(std), 2)}")]
+        [
+            name_of(name, 24),
+            bar(max(mean, 0.0) / largest, f"{number(float(mean), 3)} ± {number(float(std), 2)}"),
+        ]
         for name, mean, std in zip(found.names, found.mean, found.std, strict=True)
     ]
     shown = (

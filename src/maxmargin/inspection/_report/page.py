@@ -75,7 +75,7 @@ tr.marked th, tr.marked td { font-weight: 700; background: rgb(var(--main-rgb) /
 .words td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 .bars { width: 100%; }
 .bars td { text-align: left; width: 100%; }
-.bars th { max-width: 16ch; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.bars th { max-width: 26ch; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .bars td, .bars th { border-bottom: 0; }
 .bar { display: inline-block; position: relative; vertical-align: middle; width: calc(100% - 11.5em);
   min-width: 50px;
@@ -91,9 +91,9 @@ tr.marked th, tr.marked td { font-weight: 700; background: rgb(var(--main-rgb) /
 .matrix td.deep { color: var(--on-main); font-weight: 600; }
 .matrix td.right { outline: 1.5px solid var(--ink); outline-offset: -1.5px; }
 .matrix td.zero { color: var(--muted); }
-.matrix tbody th { position: sticky; left: 0; background: var(--card); max-width: 12ch; z-index: 1;
+.matrix tbody th { position: sticky; left: 0; background: var(--card); max-width: 16ch; z-index: 1;
   white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
-.matrix thead th { max-width: 10ch; overflow: hidden; text-overflow: ellipsis; text-align: center; }
+.matrix thead th { max-width: 16ch; overflow: hidden; text-overflow: ellipsis; text-align: center; }
 .matrix thead th:first-child { position: sticky; left: 0; background: var(--card); text-align: left;
   z-index: 1; }
 .matrix.many { font-size: .74rem; border-spacing: 1px; }
@@ -112,7 +112,7 @@ footer { padding-bottom: 30px; }
   .tiles dd { font-size: 1.2rem; }
   .bar { width: calc(100% - 9.5em); }
   .of-bar { font-size: .8rem; margin-left: 5px; }
-  .bars th { max-width: 12ch; padding-right: 6px; }
+  .bars th { max-width: 16ch; padding-right: 6px; font-size: .8rem; }
 }
 @media print {
   :root { LIGHT }
