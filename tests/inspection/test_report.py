@@ -341,6 +341,21 @@ def test_without_time_optional_parts_say_so():
     assert facts["rows"]["kind"] == "training" and "max_time" in facts["rows"]["caution"]
 
 
+def test_an_interrupted_fit_ends_the_report():
+    class Stopped(SVC):
+        def fit(self, X, y):
+            super().fit(X, y)
+            if len(X) < 160:
+                warnings.warn("The solver ended with status 'interrupted'", ConvergenceWarning, stacklevel=2)
+            return self
+
+    model = Stopped().fit(*MOONS)
+    before = warnings.showwarning
+    with pytest.raises(KeyboardInterrupt):
+        report(model, *MOONS)
+    assert warnings.showwarning is before
+
+
 def test_parts_are_announced_before_they_begin():
     parts = []
     report(SVC().fit(*MOONS), *MOONS, progress=parts.append)

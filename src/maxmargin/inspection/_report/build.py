@@ -167,6 +167,8 @@ def report(
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, FitFailedWarning, UnscaledDataWarning, UndefinedMetricWarning):
             warnings.simplefilter("ignore", category)
+        warnings.filterwarnings("ignore", message=".*probability", category=FutureWarning)
+        _stop_if_interrupted()
         warnings.filterwarnings("ignore", message="X (does not have|has) (valid )?feature names")
         warnings.filterwarnings("ignore", message="The (least populated class|number of unique classes)")
         warnings.filterwarnings("ignore", message="Scoring failed|One or more of the", category=UserWarning)
@@ -175,6 +177,22 @@ def report(
     if file is not None:
         made.save(file)
     return made
+
+
+def _stop_if_interrupted() -> None:
+    """Let Ctrl-C end the report: a fit only warns, and its unfinished model would count as a good one.
+
+    To be called where warnings are caught.
+    """
+    show = warnings.showwarning
+
+    def stop(message: Any, category: Any, *where: Any, **more: Any) -> None:
+        if issubclass(category, ConvergenceWarning) and "status 'interrupted'" in str(message):
+            raise KeyboardInterrupt
+        show(message, category, *where, **more)
+
+    warnings.filterwarnings("always", message=".*status 'interrupted'", category=ConvergenceWarning)
+    warnings.showwarning = stop
 
 
 def _build(

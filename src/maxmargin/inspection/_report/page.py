@@ -114,6 +114,7 @@ footer { padding-bottom: 30px; }
   .of-bar { font-size: .8rem; margin-left: 5px; }
   .bars th { max-width: 16ch; padding-right: 6px; font-size: .8rem; }
 }
+@page { margin: 15mm; }
 @media print {
   :root { LIGHT }
   body { background: #fff; font-size: 11pt; }
@@ -121,6 +122,7 @@ footer { padding-bottom: 30px; }
   main { display: block; }
   section { border: 0; padding: 0; }
   figure, tr, .tiles { break-inside: avoid; }
+  h2, .rows, .caption, thead { break-after: avoid; }
   .scroll { overflow: visible; }
   .matrix td, .bar, .bar b, .bar i, tr.marked th, tr.marked td { print-color-adjust: exact;
     -webkit-print-color-adjust: exact; }
