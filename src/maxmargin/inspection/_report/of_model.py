@@ -117,7 +117,7 @@ def certificate_section(subject: Subject) -> Section:
         )
         words = f"Training ended with the status {status!r}: {advice}."
     words += (
-        f" The objective is within {percent(worst, 4) if worst < 10 else number(worst)} of its optimum"
+        f" The objective is within {_distance(worst)} of its optimum"
         if np.isfinite(worst)
         else " There is no bound on the distance to the optimum"
     )
@@ -139,6 +139,13 @@ def certificate_section(subject: Subject) -> Section:
     return Section("certificate", title, body, "Rows that have trained the model.", facts=facts)
 
 
+def _distance(gap: float) -> str:
+    """A relative gap in percent."""
+    if gap < 5e-7:
+        return "0.0001 %"
+    return percent(gap, 4) if gap < 10 else f"{100 * gap:,.0f} %"
+
+
 def _package(estimator: Any) -> str:
     return {"sklearn": "scikit-learn"}.get(found := type(estimator).__module__.split(".")[0], found)
 
@@ -153,7 +160,7 @@ def _pairs(subject: Subject, gaps: Any, relative: Any) -> str:
     order = np.argsort(-relative, kind="stable")[:_WORST_PAIRS] if many else np.arange(len(gaps))
     rows = [
         [
-            f"{text(classes[first[k]])} – {text(classes[second[k]])}",
+            f"{name_of(classes[first[k]], 19)} – {name_of(classes[second[k]], 19)}",
             number(float(relative[k]), 2),
             number(float(gaps[k]), 2),
         ]

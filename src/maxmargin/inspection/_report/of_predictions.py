@@ -51,7 +51,7 @@ def confusion_section(subject: Subject, sample: Sample, curves: list[Curve]) -> 
     scores = class_scores(sample.y, sample.predicted, classes)
     parts = [_matrix(scores, names)] if len(names) <= _MOST_CLASSES else []
     confused = _confused(scores, names)
-    lines = [[text(a), text(b), number(n), percent(share)] for a, b, n, share in confused]
+    lines = [[name_of(a, 19), name_of(b, 19), number(n), percent(share)] for a, b, n, share in confused]
     if lines and (len(names) > 2 or not parts):
         head = ["true class", "predicted", "rows", "of the class"]
         parts.append(table("Most frequent confusions", head, lines))
@@ -67,7 +67,7 @@ def confusion_section(subject: Subject, sample: Sample, curves: list[Curve]) -> 
         caption = "Scores of the 20 classes with the lowest recall"
     rows = []
     for k in show.tolist():
-        row = [text(names[k]), number(int(scores.support[k]))]
+        row = [name_of(names[k], 19), number(int(scores.support[k]))]
         row += [percent(v[k]) for v in (scores.precision, scores.recall, scores.f1)]
         if len(names) > 2:
             row.append(number(areas.get(classes[k], float("nan")), 4))

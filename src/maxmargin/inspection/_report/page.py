@@ -70,9 +70,11 @@ th, td { padding: 4px 12px 4px 0; text-align: right; border-bottom: 1px solid va
 th { font-weight: 600; }
 thead th { color: var(--muted); font-weight: 500; vertical-align: bottom; }
 th:first-child { text-align: left; }
-tbody th { font-weight: 500; max-width: 26ch; white-space: normal; overflow-wrap: anywhere; }
+th span { white-space: nowrap; }
+tbody th { font-weight: 500; max-width: 26ch; white-space: normal; overflow-wrap: break-word; }
 tr.marked th, tr.marked td { font-weight: 700; background: rgb(var(--main-rgb) / .12); }
-.words td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.words td { text-align: left; }
+.words td + td { white-space: normal; }
 .bars { width: 100%; }
 .bars td { text-align: left; width: 100%; }
 .bars th { max-width: 26ch; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
