@@ -80,7 +80,7 @@ def test_bad_input_ends_with_code_2_and_one_line(run, arguments, message):
 def test_help_and_version(run):
     assert run("--version").out.startswith("maxmargin ")
     assert run("--version").code == 0
-    for command in ("demo", "train", "predict", "search", "solvers", "compare", "convert"):
+    for command in ("demo", "train", "report", "predict", "search", "solvers", "compare", "convert"):
         got = run(command, "--help")
         assert got.code == 0 and "Usage" in got.out
         assert command in run("--help").out

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
-from maxmargin.cli.tune import interval
 from maxmargin.persistence import load
 
 
@@ -57,12 +56,6 @@ def test_class_weights_belong_to_classes(run):
 def test_a_missing_folder_is_noticed_before_training(run):
     done = run("tune", "iris.csv", "nowhere/model.mm")
     assert done.code == 2 and "there is no folder" in done.err
-
-
-def test_the_interval_contains_the_share_and_shrinks_with_rows():
-    assert interval(90, 100) == pytest.approx((0.8256, 0.9448), abs=1e-3)
-    assert np.diff(interval(9, 10)) > np.diff(interval(900, 1000))
-    assert interval(10, 10)[1] == pytest.approx(1.0) and interval(0, 10)[0] == 0.0
 
 
 @pytest.mark.parametrize("command", ["tune", "train", "search"])

@@ -18,6 +18,7 @@ from maxmargin.cli.doctor import doctor
 from maxmargin.cli.grid_search import search
 from maxmargin.cli.output import BadInput, Interrupted, one_line, show_warning
 from maxmargin.cli.predict import predict
+from maxmargin.cli.report import report
 from maxmargin.cli.solvers import solvers
 from maxmargin.cli.train import train
 from maxmargin.cli.tune import tune
@@ -25,8 +26,8 @@ from maxmargin.cli.warmup import warmup
 
 app = typer.Typer(
     name="maxmargin",
-    help="Tune, train, search, compare and convert kernel support vector machines. Data are read from "
-    "LIBSVM/SVMlight, CSV, Parquet and NPZ files, compressed or not, or from the standard input (-).",
+    help="Tune, train, report on, search, compare and convert kernel support vector machines. Data are read "
+    "from LIBSVM/SVMlight, CSV, Parquet and NPZ files, compressed or not, or from the standard input (-).",
     add_completion=False,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -69,7 +70,7 @@ def _accept_closed_pipe(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (demo, tune, train, predict, search, solvers, compare, convert, doctor, warmup):
+for command in (demo, tune, report, train, predict, search, solvers, compare, convert, doctor, warmup):
     app.command()(_accept_closed_pipe(command))
 
 

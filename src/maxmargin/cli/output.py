@@ -38,6 +38,18 @@ def check_writable(*files: Any, data: Any = None) -> None:
             raise BadInput(f"{file} holds the data, and would be overwritten: name another file")
 
 
+def check_different(files: Mapping[str, Any]) -> None:
+    """Raise `BadInput` if two of the files, given with the names of their options, are the same."""
+    known: dict[Path, str] = {}
+    for name, file in files.items():
+        if file is None:
+            continue
+        path = Path(file).resolve()
+        if path in known:
+            raise BadInput(f"{known[path]} and {name} are the same file {file}: name another one")
+        known[path] = name
+
+
 def one_line(text: str) -> str:
     """The text with line breaks and indentation replaced by single spaces."""
     return " ".join(str(text).split())
@@ -132,12 +144,12 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def need_matplotlib() -> None:
+def need_matplotlib(user: str = "--plot") -> None:
     """Raise `BadInput` early if matplotlib is missing, and select a backend that opens no window."""
     try:
         import matplotlib
     except ImportError as error:
-        raise BadInput("--plot needs matplotlib: pip install 'maxmargin[plot]'") from error
+        raise BadInput(f"{user} needs matplotlib: pip install 'maxmargin[plot]'") from error
     matplotlib.use("Agg")
 
 

@@ -12,6 +12,7 @@ from maxmargin.cli import options as o
 from maxmargin.cli.output import (
     BadInput,
     Interrupted,
+    check_different,
     check_writable,
     emit,
     facts,
@@ -74,13 +75,21 @@ def tune(
         Path | None, typer.Option(help="File from which tuning is resumed.", show_default=False)
     ] = None,
     plot: o.Picture = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a page about the search and the model to this HTML file (needs matplotlib).",
+            show_default=False,
+        ),
+    ] = None,
     json: o.Json = False,
 ) -> None:
     """Choose the parameters, train, and say how good the model is.
 
     Example: maxmargin tune data.csv model.maxmargin --plot tuned.png
     """
-    check_writable(model, plot, checkpoint, data=data)
+    check_writable(model, plot, report, checkpoint, data=data)
+    check_different({"the model": model, "--plot": plot, "--report": report, "--checkpoint": checkpoint})
     with working("loading"):
         import numpy as np
 
@@ -88,8 +97,8 @@ def tune(
         from maxmargin.cli.models import set_feature_names
         from maxmargin.cli.training_data import check_finite, check_target
         from maxmargin.data import DataError, read
-    if plot is not None:
-        need_matplotlib()
+    if plot is not None or report is not None:
+        need_matplotlib("--plot" if plot is not None else "--report")
     with working("reading data"):
         found = read(data, target=target, drop=drop or (), format=format)
     if found.y is None:
@@ -120,17 +129,22 @@ def tune(
 
         save(best, model)
     rows, predicted = tuner.held_out_rows_, tuner.held_out_predictions_
-    report = _report(tuner, y[rows], predicted, numeric)
+    result = _result(tuner, y[rows], predicted, numeric)
     if plot is not None:
         _draw(tuner, y[rows], predicted, numeric, plot)
-    report |= {
-        "model": str(model) if model is not None else None,
-        "plot": str(plot) if plot is not None else None,
+    if report is not None:
+        from maxmargin.inspection import report as report_on
+
+        with working("report"):
+            report_on(tuner, found.X, y, report)
+    result |= {
+        name: str(file) if file is not None else None
+        for name, file in (("model", model), ("plot", plot), ("report", report))
     }
     if json:
-        emit({**report, "best_params": tuner.best_params_, "interrupted": tuner.interrupted_})
+        emit({**result, "best_params": tuner.best_params_, "interrupted": tuner.interrupted_})
     else:
-        _print(tuner, report, y[rows], predicted, numeric)
+        _print(tuner, result, y[rows], predicted, numeric)
     if tuner.interrupted_:
         raise Interrupted("interrupted; the model has the best parameters so far")
 
@@ -149,48 +163,40 @@ def _folds(cv: int, numeric: bool) -> Any:
     return (KFold if numeric else StratifiedKFold)(cv, shuffle=True, random_state=0)
 
 
-def interval(right: int, n: int) -> tuple[float, float]:
-    """Wilson's interval of 95 % for a share of rows."""
-    z = 1.96
-    share, shrunk = right / n, 1.0 + z * z / n
-    middle = (share + z * z / (2 * n)) / shrunk
-    half = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5 / shrunk
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _report(tuner: Any, y: Any, predicted: Any, numeric: bool) -> dict[str, Any]:
+def _result(tuner: Any, y: Any, predicted: Any, numeric: bool) -> dict[str, Any]:
     import numpy as np
 
     from maxmargin.cli.models import gaps
+    from maxmargin.inspection._report.measures import wilson
 
     last = _last(tuner)
-    report: dict[str, Any] = {
+    result: dict[str, Any] = {
         "rows": int(last.shape_fit_[0]), "features": tuner.n_features_in_, "tried": len(tuner.path_),
         "rows_of_the_last_stage": tuner.n_rows_, "best_score": float(tuner.best_score_),
     }  # fmt: skip
     if numeric:
         error = np.asarray(y, dtype=np.float64) - predicted
-        report |= {
+        result |= {
             "mean_absolute_error": float(np.abs(error).mean()),
             "root_mean_squared_error": float(np.sqrt(np.mean(error**2))),
         }
     else:
         right = int(np.sum(predicted == y))
-        low, high = interval(right, len(y))
-        report |= {"accuracy": right / len(y), "accuracy_low": low, "accuracy_high": high}
-    return report | {
+        low, high = wilson(right, len(y))
+        result |= {"accuracy": right / len(y), "accuracy_low": low, "accuracy_high": high}
+    return result | {
         "support_vectors": len(last.support_), **gaps(last), "tuning_seconds": float(tuner.tuning_time_),
         "fit_seconds": float(tuner.refit_time_),
     }  # fmt: skip
 
 
-def _print(tuner: Any, report: dict[str, Any], y: Any, predicted: Any, numeric: bool) -> None:
+def _print(tuner: Any, result: dict[str, Any], y: Any, predicted: Any, numeric: bool) -> None:
     import numpy as np
 
-    shown = {k: v for k, v in report.items() if k not in ("dual_gap", "accuracy_low", "accuracy_high")}
+    shown = {k: v for k, v in result.items() if k not in ("dual_gap", "accuracy_low", "accuracy_high")}
     if not numeric:
-        low, high = report["accuracy_low"], report["accuracy_high"]
-        shown["accuracy"] = f"{report['accuracy']:.4f}, 95 % interval {low:.4f} to {high:.4f} (held-out rows)"
+        low, high = result["accuracy_low"], result["accuracy_high"]
+        shown["accuracy"] = f"{result['accuracy']:.4f}, 95 % interval {low:.4f} to {high:.4f} (held-out rows)"
         if len(tuner.classes_) <= _SHOWN_CLASSES:
             rows = [
                 {

@@ -41,16 +41,20 @@ def last_step(estimator: Any) -> Any:
 
 
 def at_bound(model: Any) -> Bools:
-    """Which support vectors have a coefficient at its bound.
+    """Which support vectors have a coefficient at its bound; no one where the bound is not known.
 
     Estimators do not keep sample weights: where there were any, the result is approximate.
     """
+    found = at_known_bound(model)
+    return np.zeros(len(model.support_), dtype=np.bool_) if found is None else found
+
+
+def at_known_bound(model: Any) -> Bools | None:
+    """The same as `at_bound`, or None where there is no bound or it is not known."""
     coef = model.dual_coef_
     size = np.abs(coef.toarray() if sp.issparse(coef) else coef)
     bound = _bound(model, size)
-    if bound is None:
-        return np.zeros(size.shape[1], dtype=np.bool_)
-    return np.asarray((size >= (1 - 1e-6) * bound).any(axis=0))
+    return None if bound is None else np.asarray((size >= (1 - 1e-6) * bound).any(axis=0))
 
 
 def _bound(model: Any, size: Any) -> Any:
