@@ -26,7 +26,7 @@ PROBLEMS = {
     "epsilon_svr": dual.epsilon_svr(np.sin(X[:, 0]), C=2.0, epsilon=0.1),
     "squared_svr": dual.squared_epsilon_svr(np.sin(X[:, 0]), ridge=np.full(N, 0.3), epsilon=0.1),
     "hulls": dual.reduced_hulls(Y, mu=0.08).without_signs,
-    "hulls, second class first": dual.reduced_hulls(-Y, mu=RNG.uniform(0.05, 0.2, N)).without_signs,
+    "hulls, second class first": dual.reduced_hulls(-Y, mu=RNG.uniform(0.03, 0.06, N)).without_signs,
 }
 POINTS = [
     "optimal",

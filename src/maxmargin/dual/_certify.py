@@ -63,9 +63,7 @@ def certify(u, g, lo, hi, p, ridge, ranges, sums, near, noise, report):
                 mean += g[t]
                 free += 1
                 distance = AT_BOUND * (hi[t] - lo[t])
-                near_bound = near_bound or (
-                    distance < np.inf and min(u[t] - lo[t], hi[t] - u[t]) <= distance
-                )
+                near_bound = near_bound or (distance < np.inf and min(u[t] - lo[t], hi[t] - u[t]) <= distance)
         middle = 0.5 * (low + high)
         if free:
             middle = mean / free

@@ -5,6 +5,9 @@ microsecond: most of the time would go into everything around them. So one call 
 the kernel rows that it needs, the gradient in float64, the check against exact kernel values and the
 certificate. It does not hold the GIL, so problems run side by side.
 
+A problem has one sum, or as the hulls of `NuSVC` one for each segment of its samples. Signs are left out
+(`Dual.without_signs`), so that products with the kernel are the same for all.
+
 Rows are kept class by class (`SharedRows`): the part of a row that belongs to its own class serves every
 problem of that class. Rows of kernels that compiled code does not compute, and given ones, are a complete
 table. A problem that is not solved so goes on in the loop of `Batch`, from where it is.
