@@ -77,17 +77,22 @@ class Description:
     def without_signs(self) -> Self | None:
         """The same problem in the variables s_i u_i, whose A is 1; None where there are no `signs`.
 
-        Nor where they differ within a group, whose sum would be another one.
+        Nor where groups are not classes: where signs differ within a group its sum would be another one.
         """
         if self._uncoupled:
             return self
         s = self.signs
-        if s is None or any(len(np.unique(s[member])) > 1 for member in self.members):
+        if s is None or self.n_groups != len(self.coupling) or not np.array_equal(self.group, self.label):
             return None
-        sums = self.sums * np.array([s[member][0] if len(s[member]) else 1.0 for member in self.members])
-        ends = np.sort([s * self.lo, s * self.hi], axis=0)
-        one, own = np.ones((1, 1)), np.zeros(self.m, np.intp)
-        return replace(self, p=s * self.p, lo=ends[0], hi=ends[1], sums=sums, label=own, coupling=one)
+        return replace(
+            self,
+            p=s * self.p,
+            lo=np.where(s > 0, self.lo, -self.hi),
+            hi=np.where(s > 0, self.hi, -self.lo),
+            sums=np.sign(self.coupling[0]) * self.sums,
+            label=np.zeros(self.m, np.intp),
+            coupling=np.ones((1, 1)),
+        )
 
     @lazy
     def ranges(self) -> Index | None:

@@ -163,8 +163,8 @@ class WholeProblems:
         u, solution = self._attempt(plain, samples, touched, None if warm is None else signs * warm)
         u = signs * u + 0.0  # no negative zeros
         if solution is not None:
-            of_group = signs[[member[0] for member in problem.members]]
-            offset, gradient = of_group * solution.offset, signs * solution.gradient
+            offset = np.sign(problem.coupling[0]) * solution.offset
+            gradient = signs * solution.gradient
             solution = replace(solution, u=u, offset=offset, gradient=gradient)
         return Attempt(u, solution)
 
