@@ -6,6 +6,7 @@ import pytest
 from maxmargin import dual
 from maxmargin.dual import _certify
 from maxmargin.dual._certify import certify
+from maxmargin.dual._extremes import widest_of
 from maxmargin.dual.feasible import AT_BOUND
 from maxmargin.gram import Gram
 from maxmargin.solvers import SMO, Stop
@@ -15,6 +16,8 @@ N = 80
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
 Y = np.where(X[:, 0] * X[:, 1] + 0.5 * RNG.normal(size=N) > 0, 1.0, -1.0)
+ORDER = np.argsort(-Y, kind="stable")  # class by class
+X, Y = X[ORDER], Y[ORDER]
 PROBLEMS = {
     "c_svc": dual.c_svc(Y, C=2.0),
     "weighted": dual.c_svc(Y, bounds=RNG.uniform(0.1, 5.0, N)),
@@ -22,6 +25,8 @@ PROBLEMS = {
     "one_class": dual.one_class(N, nu=0.3),
     "epsilon_svr": dual.epsilon_svr(np.sin(X[:, 0]), C=2.0, epsilon=0.1),
     "squared_svr": dual.squared_epsilon_svr(np.sin(X[:, 0]), ridge=np.full(N, 0.3), epsilon=0.1),
+    "hulls": dual.reduced_hulls(Y, mu=0.08).without_signs,
+    "hulls, second class first": dual.reduced_hulls(-Y, mu=RNG.uniform(0.03, 0.06, N)).without_signs,
 }
 POINTS = [
     "optimal",
@@ -69,6 +74,15 @@ def point(problem, kind):
     return u
 
 
+def certified(problem, u, g, noise):
+    """The report, and the numbers of the groups in the order of their ranges."""
+    report = np.full(_certify.ENTRIES, np.nan)
+    order = problem.group[problem.ranges[:-1]]
+    box = problem.lo, problem.hi, problem.p, problem.ridge, problem.ranges, problem.sums[order]
+    certify(u, g, *box, noise, noise, report)
+    return report, order
+
+
 @pytest.mark.parametrize("noise", [0.0, 1e-4])
 @pytest.mark.parametrize("kind", POINTS)
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -76,13 +90,16 @@ def test_certify_is_the_certificate_of_the_dual(name, kind, noise):
     problem = PROBLEMS[name]
     u = point(problem, kind)
     g = problem.gradient(u, gram())
-    report = np.full(8, np.nan)
-    certify(u, g, problem.lo, problem.hi, problem.p, problem.ridge, problem.sums[0], noise, noise, report)
+    report, order = certified(problem, u, g, noise)
     close = {"rel": 1e-12, "abs": 1e-12 * max(1.0, float(np.abs(g).max()))}
-    assert report[_certify.OFFSET] == pytest.approx(problem.offset(u, g)[0], **close)
+    offset = report[_certify.OFFSET : _certify.OFFSET + len(order)]
+    assert offset == pytest.approx(problem.offset(u, g)[order], **close)
+    assert np.isnan(report[_certify.OFFSET + len(order) :]).all()
     assert report[_certify.OBJECTIVE] == pytest.approx(problem.objective(u, g), **close)
     assert report[_certify.VIOLATION] * problem.scale == pytest.approx(problem.violation(u, g), **close)
     assert report[_certify.WORST] * problem.scale == pytest.approx(problem.violation(u, g, noise), **close)
+    widest = widest_of(u, g, problem.lo, problem.hi, problem.ranges)
+    assert max(widest, 0.0) * problem.scale == pytest.approx(problem.violation(u, g), **close)
     assert report[_certify.NOISE] == noise
     assert bool(report[_certify.RIGHT]) == problem.feasible(u)
     if problem.feasible(u):
@@ -101,24 +118,38 @@ def test_the_gap_for_the_best_multiplier_is_that_of_the_dual(name):
     for kind in ("optimal", "rough", "random", "snapped"):
         u = point(problem, kind)
         g = problem.gradient(u, gram())
-        at = problem._multiplier(
-            problem.ridge * u - g, problem.lo, problem.hi, problem.ridge, problem.sums[0]
-        )
         for noise in (0.0, 1e-4):
-            box = problem.lo, problem.hi, problem.ridge, problem.sums[0]
-            bound = _certify.gap_for(u, g, *box, at, noise)
+            bound = 0.0
+            for member, total in zip(problem.members, problem.sums, strict=True):
+                box = problem.lo[member], problem.hi[member], problem.ridge[member], total
+                at = problem._multiplier((problem.ridge * u - g)[member], *box)
+                bound += _certify.gap_for(u[member], g[member], *box, at, noise)
             assert bound == pytest.approx(problem.gap(u, g, noise), rel=1e-10, abs=1e-15)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_gradient_that_is_not_finite_certifies_nothing(bad):
-    problem = PROBLEMS["c_svc"]
-    u, report = problem.start(), np.zeros(8)
+@pytest.mark.parametrize("name", ["c_svc", "hulls"])
+def test_a_gradient_that_is_not_finite_certifies_nothing(bad, name):
+    problem = PROBLEMS[name]
     for entry in (0, N - 1):
+        u = problem.start()
+        u[entry] = 0.5 * (problem.lo[entry] + problem.hi[entry])
+        u = problem.repair(u)
         g = problem.gradient(u, gram())
         g[entry] = bad
-        certify(u, g, problem.lo, problem.hi, problem.p, problem.ridge, problem.sums[0], 0.0, 0.0, report)
+        report, _ = certified(problem, u, g, 0.0)
         assert not report[_certify.RIGHT] and report[_certify.GAP] == problem.gap(u, g) == np.inf
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_a_wrong_sum_of_either_group_is_not_right(group):
+    problem = PROBLEMS["hulls"]
+    u = point(problem, "optimal")
+    g = problem.gradient(u, gram())
+    assert certified(problem, u, g, 0.0)[0][_certify.RIGHT]
+    free = (u > problem.lo) & (u < problem.hi)
+    u[np.flatnonzero(free & (problem.group == group))[0]] += 1e-7
+    assert not certified(problem, u, g, 0.0)[0][_certify.RIGHT]
 
 
 @pytest.mark.parametrize("kind", ["optimal", "rough", "start", "snapped", "at bounds", "outside"])

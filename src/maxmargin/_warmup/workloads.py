@@ -109,11 +109,14 @@ def _classification() -> Workloads:
         yield f"SVC, {n} rows, wide and sparse, small cache", partial(_use, small_cache, text, y)
         yield f"SVC, {n} rows, squared hinge", partial(_use, SVC(loss="squared_hinge"), X, y)
         yield f"SVC, {n} rows, tight", partial(_use, SVC(C=100.0, tol=1e-7), X, y)
+        yield f"NuSVC, {n} rows, tight", partial(_use, NuSVC(nu=0.3, tol=1e-7), X, y)
+        yield f"NuSVC, {n} rows, limited", partial(_use, NuSVC(nu=0.3, max_iter=1000), X, y)
     for n in (240, 1800):
         X, y = _labelled(n, 8, 3)
         for shape in ("ovr", "ovo"):
             model = SVC(decision_function_shape=shape)
             yield f"SVC, three classes, {n} rows, {shape}", partial(_use, model, X, y)
+        yield f"NuSVC, three classes, {n} rows", partial(_use, NuSVC(nu=0.3), X, y)
     X, y = _labelled(SMALL, 8)
     yield "SVC, hard margin", partial(_use, SVC(C=np.inf), X, y)
     for n in (240, 900):

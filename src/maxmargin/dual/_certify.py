@@ -1,8 +1,9 @@
-"""The certificate of a problem with one group in compiled code, for problems solved in one call.
+"""The certificate of a problem with one group, or two, in compiled code, for problems solved in one call.
 
 The same numbers as `maxmargin.dual.certificate` computes with NumPy; a test compares the two. Only the gap
-may be larger: every multiplier of the sum gives a bound, and the offset is used in place of the best one, for
-which c must be sorted. Near the solution it is nearly the best.
+may be larger: every multiplier of a sum gives a bound, and the offset is used in place of the best one, for
+which c must be sorted. Near the solution it is nearly the best. And a sum of another group that is too large
+does not make up for one that is too small.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from maxmargin.dual._extremes import extremes_of, missing
 from maxmargin.dual.certificate import ROUNDING
 from maxmargin.dual.feasible import AT_BOUND, SUM_ERROR
 
-#: Entries of the report of `certify`. WORST is the largest possible violation, with noise.
-VIOLATION, WORST, OBJECTIVE, OFFSET, GAP, NOISE, RIGHT, NEAR_BOUND = range(8)
+#: Entries of the report of `certify`. WORST is the largest possible violation, with noise. The offset of the
+#: second group follows that of the first.
+VIOLATION, WORST, OBJECTIVE, GAP, NOISE, RIGHT, NEAR_BOUND, OFFSET = range(8)
+#: Groups at most, and the length of the report.
+MOST_GROUPS = 2
+ENTRIES = OFFSET + MOST_GROUPS
 
 
 @compiled()
@@ -38,36 +43,42 @@ def gap_for(u, g, lo, hi, ridge, total, at, noise):
 
 
 @compiled()
-def certify(u, g, lo, hi, p, ridge, total, near, noise, report):
-    """Report the certificate of u, and whether its sum and its box are right.
+def certify(u, g, lo, hi, p, ridge, ranges, sums, near, noise, report):
+    """Report the certificate of u, and whether its sums and its box are right.
 
-    `noise` bounds the error of every gradient entry, and `near` that of those that may be extreme.
+    Group k is the variables ``ranges[k] : ranges[k + 1]``. `noise` bounds the error of every gradient entry,
+    and `near` that of those that may be extreme.
     """
-    low, high = extremes_of(u, g, lo, hi)
-    mean, value, free = 0.0, 0.0, 0
-    inside, near_bound = True, False
-    size = 0.0
-    for t in range(len(u)):
-        size += abs(u[t])
-        value += 0.5 * u[t] * (g[t] - p[t])
-        inside = inside and lo[t] <= u[t] <= hi[t]
-        if lo[t] < u[t] < hi[t]:
-            mean += g[t]
-            free += 1
-            distance = AT_BOUND * (hi[t] - lo[t])
-            near_bound = near_bound or (distance < np.inf and min(u[t] - lo[t], hi[t] - u[t]) <= distance)
-    middle = 0.5 * (low + high)
-    if free:
-        middle = mean / free
-    elif not np.isfinite(middle):  # one end only, or none
-        middle = low if np.isfinite(low) else (high if np.isfinite(high) else 0.0)
-    report[OFFSET] = middle
-    report[VIOLATION] = max(high - low, 0.0)
-    report[WORST] = max(high - low + 2.0 * near, 0.0)
+    worst, value, gap = -np.inf, 0.0, 0.0
+    right, finite, near_bound = True, np.isfinite(noise), False
+    for k in range(len(sums)):
+        part = slice(ranges[k], ranges[k + 1])
+        low, high = extremes_of(u[part], g[part], lo[part], hi[part])
+        mean, size, free = 0.0, 0.0, 0
+        for t in range(ranges[k], ranges[k + 1]):
+            size += abs(u[t])
+            value += 0.5 * u[t] * (g[t] - p[t])
+            right = right and lo[t] <= u[t] <= hi[t]
+            if lo[t] < u[t] < hi[t]:
+                mean += g[t]
+                free += 1
+                distance = AT_BOUND * (hi[t] - lo[t])
+                near_bound = near_bound or (distance < np.inf and min(u[t] - lo[t], hi[t] - u[t]) <= distance)
+        middle = 0.5 * (low + high)
+        if free:
+            middle = mean / free
+        elif not np.isfinite(middle):  # one end only, or none
+            middle = low if np.isfinite(low) else (high if np.isfinite(high) else 0.0)
+        report[OFFSET + k] = middle
+        worst = max(worst, high - low)
+        finite = finite and np.isfinite(value) and np.isfinite(middle)  # the gradient too
+        if finite:
+            gap += gap_for(u[part], g[part], lo[part], hi[part], ridge[part], sums[k], -middle, noise)
+        right = right and abs(missing(u[part], sums[k])) <= SUM_ERROR * max(size, abs(sums[k]))
+    report[VIOLATION] = max(worst, 0.0)
+    report[WORST] = max(worst + 2.0 * near, 0.0)
     report[OBJECTIVE] = value
     report[NOISE] = noise
-    finite = np.isfinite(value) and np.isfinite(middle) and np.isfinite(noise)  # the gradient too
-    report[GAP] = gap_for(u, g, lo, hi, ridge, total, -middle, noise) if finite else np.inf
+    report[GAP] = gap if finite else np.inf
     report[NEAR_BOUND] = 1.0 if near_bound else 0.0
-    right = inside and abs(missing(u, total)) <= SUM_ERROR * max(size, abs(total))
     report[RIGHT] = 1.0 if right and finite else 0.0

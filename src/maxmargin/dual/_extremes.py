@@ -36,6 +36,18 @@ def extremes(u, g, lo, hi, group, least, most):
 
 
 @compiled()
+def widest_of(u, g, lo, hi, ranges):
+    """The largest violation of groups that are ranges of variables; infinite where it is not a number."""
+    worst = -np.inf
+    for k in range(len(ranges) - 1):
+        part = slice(ranges[k], ranges[k + 1])
+        low, high = extremes_of(u[part], g[part], lo[part], hi[part])
+        if not high - low <= worst:
+            worst = high - low if high - low < np.inf else np.inf
+    return worst
+
+
+@compiled()
 def missing(u, total):
     """``total - fsum(u)``: as the sums are nearly equal, with the rounding errors of the additions."""
     left, lost = total, 0.0

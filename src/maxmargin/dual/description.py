@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -72,6 +72,35 @@ class Description:
         a = self.coupling
         s = np.sign(a[0])
         return s[self.label] if np.array_equal(a, np.outer(s, s)) else None
+
+    @lazy
+    def without_signs(self) -> Self | None:
+        """The same problem in the variables s_i u_i, whose A is 1; None where there are no `signs`.
+
+        Nor where groups are not classes: where signs differ within a group its sum would be another one.
+        """
+        if self._uncoupled:
+            return self
+        s = self.signs
+        if s is None or self.n_groups != len(self.coupling) or not np.array_equal(self.group, self.label):
+            return None
+        return replace(
+            self,
+            p=s * self.p,
+            lo=np.where(s > 0, self.lo, -self.hi),
+            hi=np.where(s > 0, self.hi, -self.lo),
+            sums=np.sign(self.coupling[0]) * self.sums,
+            label=np.zeros(self.m, np.intp),
+            coupling=np.ones((1, 1)),
+        )
+
+    @lazy
+    def ranges(self) -> Index | None:
+        """Where groups begin, and the last one ends, if each is a range of variables; otherwise None."""
+        if self.n_groups == 1:
+            return np.array([0, self.m])
+        ends = np.concatenate([[0], np.flatnonzero(np.diff(self.group)) + 1, [self.m]])
+        return ends if len(ends) == self.n_groups + 1 else None
 
     @property
     def _uncoupled(self) -> bool:

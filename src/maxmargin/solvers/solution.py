@@ -128,12 +128,12 @@ class Solution:
 
     @classmethod
     def in_one_call(
-        cls, u: Floats, g: Floats, offset: float, gap: float, violation: float, noise: float, last: Record
+        cls, u: Floats, g: Floats, offset: Floats, gap: float, violation: float, noise: float, last: Record
     ) -> Solution:
         """A solution within the tolerance, with the certificate that a compiled call has computed."""
         return cls(
             u=u,
-            offset=np.array([offset]),
+            offset=offset,
             status=Status.SOLVED,
             gap=gap,
             violation=violation,

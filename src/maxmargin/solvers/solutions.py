@@ -67,7 +67,7 @@ class SolvedTogether:
         last = _record(self.n_iter[t], self.seconds, self.measured_violation[t], self.objective[t],
                        self.n_support[t], self.n_kernel_evals[t], self.n_kernel_calls[t])  # fmt: skip
         return Solution.in_one_call(
-            self.u[part], self.gradient[part], float(self.offset[t]), float(self.gap[t]),
+            self.u[part], self.gradient[part], self.offset[t : t + 1].copy(), float(self.gap[t]),
             float(self.violation[t]), float(self.noise[t]), last,
         )  # fmt: skip
 

@@ -272,7 +272,8 @@ def test_a_machine_with_a_wrong_sum_or_box_is_not_reported_as_solved(monkeypatch
         solve_whole(rows, whole, u, g, near, accuracy, loop, report)
         assert report[RIGHT]
         broken(u, problem, damage)
-        certify(u, g, whole.lo, whole.hi, whole.p, whole.ridge, whole.total, 1e-7, 1e-7, report)
+        box = whole.lo, whole.hi, whole.p, whole.ridge, whole.ranges, whole.sums
+        certify(u, g, *box, 1e-7, 1e-7, report)
         calls.append(True)
 
     monkeypatch.setattr(module, "solve_whole", damaged)

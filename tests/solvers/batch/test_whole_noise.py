@@ -32,7 +32,7 @@ def test_the_compiled_sample_is_that_of_precision(dtype, m, seed):
     u[rng.random(m) < 0.1] *= 0.5
     g = rng.normal(size=m)
     for pad in (0.0, 1e-3, 0.5):
-        near, rest = whole_steps.near_boundary(u, g, problem.lo, problem.hi, pad)
+        near, rest = whole_steps.near_boundary(u, g, problem.lo, problem.hi, problem.ranges, pad)
         np.testing.assert_array_equal(near, precision.near_boundary(problem, u, g, pad))
         np.testing.assert_array_equal(np.union1d(near, rest), np.arange(m))
         doubt = rng.random(m).astype(dtype)
@@ -42,6 +42,18 @@ def test_the_compiled_sample_is_that_of_precision(dtype, m, seed):
                 np.testing.assert_array_equal(whole_steps.sampled(first, of, doubt), expected)
                 assert len(expected) <= 1.75 * precision.SAMPLE
     assert not len(whole_steps.sampled(near[:0], near[:0], doubt))
+
+
+@pytest.mark.parametrize("pad", [0.0, 1e-3, 0.5])
+def test_entries_near_the_boundary_are_those_of_each_group(pad):
+    rng = np.random.default_rng(0)
+    problem = dual.reduced_hulls(np.repeat([-1.0, 1.0], [40, 60]), mu=0.1).without_signs
+    u = np.where(rng.random(100) < 0.5, problem.lo, problem.hi)
+    u[rng.random(100) < 0.1] *= 0.5
+    g = rng.normal(size=100) + np.where(np.arange(100) < 40, 5.0, -5.0)  # groups far from each other
+    near, rest = whole_steps.near_boundary(u, g, problem.lo, problem.hi, problem.ranges, pad)
+    np.testing.assert_array_equal(near, precision.near_boundary(problem, u, g, pad))
+    np.testing.assert_array_equal(np.union1d(near, rest), np.arange(100))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -59,8 +71,9 @@ def test_the_compiled_error_of_the_gradient_is_that_from_exact_values(storage, k
     some = rng.permutation(problem.m)[:40]
     samples = np.arange(gram.n)[problem.row]
     whole = whole_steps.Whole(
-        np.zeros(1, np.intp), samples, problem.p, problem.lo, problem.hi, problem.ridge, 0.0
-    )
+        np.zeros(1, np.intp), samples, problem.p, problem.lo, problem.hi, problem.ridge, problem.ranges,
+        problem.sums,
+    )  # fmt: skip
     found = whole_steps.largest_errors(whole, u, g, some[:25], some[25:], gram.exact_data)
     exact = problem.exact_gradient(u, some, gram)
     error = np.abs(exact - g[some])

@@ -172,6 +172,8 @@ class Batch(Solver[BatchWork]):
         """
         if self.working_set is not None:
             return None
+        if any(sub.problem.n_groups not in (1, len(sub.segments)) for sub in problems.typical):
+            return None
         many, typical = len(problems) > 1, [sub.problem for sub in problems.typical]
         if not many and self.finish in ("auto", "newton"):
             regression = WholeRegression.over(gram, problems.bounds, typical, stop)

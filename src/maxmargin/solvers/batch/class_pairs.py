@@ -24,12 +24,12 @@ from maxmargin.kernels.panels import width_of
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.shared_rows import SharedRows
 from maxmargin.solvers.batch.whole import WholeProblems
-from maxmargin.solvers.batch.whole_steps import EVALS, STEPS, Loop, Whole, solve_whole
+from maxmargin.solvers.batch.whole_steps import EVALS, ROUGH, STEPS, Loop, Whole, solve_whole
 from maxmargin.solvers.many import ClassPairs
 from maxmargin.solvers.solutions import SolvedTogether
 
 #: One more entry of the report of `solve_whole`.
-BEGUN = 12
+BEGUN = ROUGH + 1
 
 
 class Desk(NamedTuple):
@@ -42,6 +42,8 @@ class Desk(NamedTuple):
     hi: Floats
     ridge: Floats
     near: Floats
+    ranges: Index
+    sums: Floats
     since: Index
 
     @staticmethod
@@ -49,7 +51,7 @@ class Desk(NamedTuple):
         """For problems of at most so many variables."""
         samples, touched, since = (np.empty(size, np.intp) for size in (most, 2, n_pairs))
         p, lo, hi, ridge, near = np.empty((5, most))
-        return Desk(samples, touched, p, lo, hi, ridge, near, since)
+        return Desk(samples, touched, p, lo, hi, ridge, near, np.zeros(2, np.intp), np.zeros(1), since)
 
 
 class Together(NamedTuple):
@@ -160,8 +162,10 @@ def _solve_pairs(rows, pairs, queue, starts, u, g, accuracy, loop, patience, des
                 desk.lo[t], desk.hi[t] = (0.0, upper) if sign > 0 else (-upper, 0.0)
                 t += 1
             sign = -sign
+        desk.ranges[1] = m
         problem = Whole(
-            touched, desk.samples[:m], desk.p[:m], desk.lo[:m], desk.hi[:m], desk.ridge[:m], 0.0
+            touched, desk.samples[:m], desk.p[:m], desk.lo[:m], desk.hi[:m], desk.ridge[:m], desk.ranges,
+            desk.sums,
         )  # fmt: skip
         steps = Loop(max(loop.max_steps, patience * m), loop.big, loop.tau, loop.buffers, loop.flag)
         reports[k, BEGUN] = 1.0

@@ -5,6 +5,9 @@ microsecond: most of the time would go into everything around them. So one call 
 the kernel rows that it needs, the gradient in float64, the check against exact kernel values and the
 certificate. It does not hold the GIL, so problems run side by side.
 
+A problem has one sum, or as the hulls of `NuSVC` one for each segment of its samples. Signs are left out
+(`Dual.without_signs`), so that products with the kernel are the same for all.
+
 Rows are kept class by class (`SharedRows`): the part of a row that belongs to its own class serves every
 problem of that class. Rows of kernels that compiled code does not compute, and given ones, are a complete
 table. A problem that is not solved so goes on in the loop of `Batch`, from where it is.
@@ -16,6 +19,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +31,7 @@ from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.dual._certify import (
     GAP,
+    MOST_GROUPS,
     NEAR_BOUND,
     NOISE,
     OBJECTIVE,
@@ -36,7 +41,7 @@ from maxmargin.dual._certify import (
     WORST,
     certify,
 )
-from maxmargin.dual._extremes import extremes_of
+from maxmargin.dual._extremes import widest_of
 from maxmargin.kernels.panels import width_of
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.shared_rows import SharedRows
@@ -151,10 +156,24 @@ class WholeProblems:
 
     def attempt(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Attempt:
         """Solve `problem`, whose variables are the samples of the segments `touched`, in their order."""
+        if problem.coupling.shape == (1, 1):
+            return self._attempt(problem, samples, touched, warm)
+        plain, signs = problem.without_signs, problem.signs
+        assert plain is not None and signs is not None, "see `_suits`"
+        u, solution = self._attempt(plain, samples, touched, None if warm is None else signs * warm)
+        u = signs * u + 0.0  # no negative zeros
+        if solution is not None:
+            offset = np.sign(problem.coupling[0]) * solution.offset
+            gradient = signs * solution.gradient
+            solution = replace(solution, u=u, offset=offset, gradient=gradient)
+        return Attempt(u, solution)
+
+    def _attempt(self, problem: Dual, samples: Index, touched: Index, warm: Floats | None) -> Attempt:
+        """The same for a problem without signs."""
         began = time.perf_counter()
         u = problem.start() if warm is None else problem.repair(warm)
         g = np.empty(problem.m)
-        report = np.zeros(12)
+        report = np.zeros(ROUGH + 1)
         float32 = self.gram.dtype == np.float32
         tol = max(self.stop.tol, costs.ROUGH) if float32 else self.stop.tol
         big, tau = self.limits_of_steps()
@@ -165,9 +184,8 @@ class WholeProblems:
             buffers=self._buffers(problem.m, len(touched)),
             flag=current().flag,
         )
-        whole = Whole(
-            touched, samples, problem.p, problem.lo, problem.hi, problem.ridge, float(problem.sums[0])
-        )
+        ranges, sums = _groups(problem)
+        whole = Whole(touched, samples, problem.p, problem.lo, problem.hi, problem.ridge, ranges, sums)
         accuracy = self.accuracy(tol / problem.scale)
         if tol > self.stop.tol:
             # A rougher solution need not hold in spite of rounding: refinement begins with exact gradients.
@@ -189,16 +207,17 @@ class WholeProblems:
         if not report[RIGHT]:
             return Attempt(u if np.isfinite(u).all() else problem.start())
         if (report[NEAR_BOUND] or problem.paired) and not current().over:
-            u = self._snap(problem, samples, u, g, report)
+            u = self._snap(problem, whole, u, g, report)
         if not math.isfinite(report[GAP]):
             report[GAP] = problem.gap(u, g, float(report[NOISE]))
         numbers, scale = report.tolist(), problem.scale
         last = _record(u, numbers, time.perf_counter() - began, scale)
+        offset = report[OFFSET : OFFSET + problem.n_groups].copy()
+        if problem.n_groups > 1:
+            offset = offset[np.argsort(problem.group[ranges[:-1]])]
         return Attempt(
             u,
-            Solution.in_one_call(
-                u, g, numbers[OFFSET], numbers[GAP], numbers[WORST] * scale, numbers[NOISE], last
-            ),
+            Solution.in_one_call(u, g, offset, numbers[GAP], numbers[WORST] * scale, numbers[NOISE], last),
         )
 
     def _stopped(self, problem: Dual, u: Floats, g: Floats, report: Floats, began: float) -> Solution:
@@ -220,23 +239,18 @@ class WholeProblems:
             trace=(last,),
         )
 
-    def _snap(self, problem: Dual, samples: Index, u: Floats, g: Floats, report: Floats) -> Floats:
+    def _snap(self, problem: Dual, whole: Whole, u: Floats, g: Floats, report: Floats) -> Floats:
         """The solution with variables on bounds from which rounding separates them; see `Dual.snap`."""
         snapped = problem.snap(u)
         if snapped is u:
             return u
-        exact = self._gradient(problem, samples, snapped)
+        exact = self._gradient(problem, whole.samples, snapped)
         noise = _noise(problem, snapped, self._rounding)
         if not problem.violation(snapped, exact, noise) <= self.stop.tol:
             return u
         g[:] = exact
-        self._certify(problem, snapped, g, noise, report)
+        _certify(whole, snapped, g, noise, report)
         return snapped
-
-    @staticmethod
-    def _certify(problem: Dual, u: Floats, g: Floats, noise: float, report: Floats) -> None:
-        box = problem.lo, problem.hi, problem.p, problem.ridge, problem.sums[0]
-        certify(u, g, *box, noise, noise, report)
 
     def _gradient(self, problem: Dual, samples: Index, u: Floats) -> Floats:
         """The gradient from float64 kernel values."""
@@ -252,14 +266,14 @@ class WholeProblems:
         while True:
             g[:] = self._gradient(problem, whole.samples, u)
             report[EVALS] += problem.m * np.count_nonzero(u)
-            low, high = extremes_of(u, g, problem.lo, problem.hi)
+            violation = widest_of(u, g, problem.lo, problem.hi, whole.ranges)
             noise = _noise(problem, u, self._rounding)
-            if high - low <= tol - 2.0 * noise:
-                self._certify(problem, u, g, noise, report)
+            if violation <= tol - 2.0 * noise:
+                _certify(whole, u, g, noise, report)
                 return
-            if not (high - low <= 0.25 * before and noise <= 0.25 * tol):  # or not a number
+            if not (violation <= 0.25 * before and violation < np.inf and noise <= 0.25 * tol):
                 return
-            before = high - low
+            before = violation
             target = 0.5 * finer(before, tol)
             steps, computed = steps_on_all(self.rows, whole, u, g, target, loop)
             report[STEPS] += steps
@@ -275,6 +289,18 @@ class WholeProblems:
         if kept is None or kept.shape[1] < size:
             kept = self._own.buffers = aligned((3, 2 * size), self.gram.dtype)
         return kept
+
+
+def _certify(whole: Whole, u: Floats, g: Floats, noise: float, report: Floats) -> None:
+    box = whole.lo, whole.hi, whole.p, whole.ridge, whole.ranges, whole.sums
+    certify(u, g, *box, noise, noise, report)
+
+
+def _groups(problem: Dual) -> tuple[Index, Floats]:
+    """The ranges of the groups, and their sums in the same order."""
+    ranges = problem.ranges
+    assert ranges is not None, "see `_suits`"
+    return ranges, problem.sums if problem.n_groups == 1 else problem.sums[problem.group[ranges[:-1]]]
 
 
 def _record(u: Floats, report: Sequence[float], seconds: float, scale: float) -> Record:
@@ -294,10 +320,9 @@ def _noise(problem: Dual, u: Floats, error: float) -> float:
 
 
 def _suits(problem: Dual) -> bool:
-    simple = problem.n_groups == 1 and problem.coupling.shape == (1, 1) and not problem.shift
-    return (
-        simple
-        and not problem.self_scaled
-        and problem.m <= costs.WHOLE_MOST_VARIABLES
-        and (problem.plain or problem.paired)
-    )
+    if problem.shift or problem.self_scaled or problem.m > costs.WHOLE_MOST_VARIABLES:
+        return False
+    if problem.n_groups == 1:
+        return problem.coupling.shape == (1, 1) and (problem.plain or problem.paired)
+    plain = problem.without_signs if problem.n_groups <= MOST_GROUPS else None
+    return plain is not None and plain.plain and plain.ranges is not None
