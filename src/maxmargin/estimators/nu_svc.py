@@ -62,6 +62,8 @@ class NuSVC(BaseSVC):
     0.99
     """
 
+    # Whether the reduced hulls of a pair of classes intersect to working precision.
+    _touches: bool = False
     _deprecated_name = "NuSVC"
     _one_class_left = "specified nu is infeasible"
     _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False),)
@@ -145,6 +147,7 @@ class NuSVC(BaseSVC):
     def _check_solutions(self, solved: list[Reported]) -> None:
         """Warn where w may be 0 within the gap: the sign of a decision value is then arbitrary."""
         touching = sum(bool(p.square(s.u, s.gradient) <= 2.0 * s.gap) for p, s in solved)
+        self._touches = touching > 0
         if touching:
             which = "The reduced hulls of the two classes"
             if len(solved) > 1:

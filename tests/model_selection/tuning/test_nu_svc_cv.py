@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -52,6 +53,15 @@ def test_hulls_that_meet_while_parameters_are_tried_do_not_warn():
         warnings.simplefilter("always")
         NuSVCCV(n_jobs=2).fit(X, y)
     assert not [w for w in caught if w.filename.endswith("nu.py")]
+
+
+def test_hulls_that_meet_are_never_chosen():
+    X, y = make_classification(300, 6, flip_y=0.3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = NuSVCCV().fit(X, y)
+    assert not np.isfinite([tried.score for tried in model.path_]).all()  # some of them were tried
+    assert np.isfinite(model.best_score_)
 
 
 def test_a_time_limit_is_kept():

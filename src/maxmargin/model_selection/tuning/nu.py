@@ -104,7 +104,9 @@ class NuChains:
                 max_time=0.0 if limit.over else left, warm_start=True,
             )  # fmt: skip
             model.fit(own, labels, **given)
-            yield model, model.status_ not in ("max_time", "interrupted")
+            # Where hulls intersect predictions are arbitrary, and so are their scores.
+            arbitrary = getattr(model, "_touches", False)
+            yield model, model.status_ not in ("max_time", "interrupted") and not arbitrary
         self._last[k] = (setting, model)
 
 
