@@ -95,3 +95,13 @@ def test_probabilities_of_a_model_without_them_are_refused(run):
     assert run("train", "iris.csv", "plain.mm").code == 0
     done = run("predict", "plain.mm", "iris.csv", "--probabilities")
     assert done.code == 2 and "maxmargin tune" in done.err
+
+
+def test_a_figure_is_written_beside_the_model_unless_it_is_refused(run, tmp_path):
+    assert run("tune", "iris.csv", "first.maxmargin").code == 0
+    assert (tmp_path / "first.png").exists()
+    assert run("tune", "iris.csv", "second.maxmargin", "--no-plot").code == 0
+    assert not (tmp_path / "second.png").exists()
+    done = run("tune", "iris.csv", "third.maxmargin", "--no-plot", "--plot", "a.png")
+    assert done.code == 2 and "exclude each other" in done.err
+    assert not (tmp_path / "third.maxmargin").exists()

@@ -74,7 +74,14 @@ def tune(
     checkpoint: Annotated[
         Path | None, typer.Option(help="File from which tuning is resumed.", show_default=False)
     ] = None,
-    plot: o.Picture = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the figure to this file (needs matplotlib).",
+            show_default="beside the model, as a .png",
+        ),
+    ] = None,
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="Write no figure.")] = False,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -86,8 +93,12 @@ def tune(
 ) -> None:
     """Choose the parameters, train, and say how good the model is.
 
-    Example: maxmargin tune data.csv model.maxmargin --plot tuned.png
+    Example: maxmargin tune data.csv model.maxmargin
     """
+    if no_plot and plot is not None:
+        raise BadInput("--plot and --no-plot exclude each other")
+    if plot is None and not no_plot:
+        plot = _beside(model)
     check_writable(model, plot, report, checkpoint, data=data)
     check_different({"the model": model, "--plot": plot, "--report": report, "--checkpoint": checkpoint})
     with working("loading"):
@@ -147,6 +158,15 @@ def tune(
         _print(tuner, result, y[rows], predicted, numeric)
     if tuner.interrupted_:
         raise Interrupted("interrupted; the model has the best parameters so far")
+
+
+def _beside(model: Path | None) -> Path | None:
+    """The file of the figure where none is named: none without a model file, or without matplotlib."""
+    from importlib.util import find_spec
+
+    if model is None or model.suffix == ".png":
+        return None
+    return model.with_suffix(".png") if find_spec("matplotlib") is not None else None
 
 
 def _is_quantity(y: Any) -> bool:

@@ -71,7 +71,9 @@ class ClassSurface(Surface):
                     "different folds. Add rows of the rare class, or use a splitter that keeps the classes "
                     "in proportion (StratifiedKFold)."
                 )
-            factors = compute_class_weight(self.estimator.class_weight, classes=classes, y=y)[label]
+            factors = np.ones(len(y))
+            if self.estimator.class_weight is not None:
+                factors = compute_class_weight(self.estimator.class_weight, classes=classes, y=y)[label]
             if self.weight is not None:
                 factors = factors * self.weight[kept]
             found.append(ClassRows(kept, label, factors, classes))

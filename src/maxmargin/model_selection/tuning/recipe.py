@@ -17,7 +17,7 @@ _LEAST, _LARGEST, _DECADE, _WIDTH = 0.1, 1e4, 10.0, 10**0.8
 # Widths that are tried beyond the first, each way.
 _REACH = 2
 # Standard errors by which a width may be worse before those beyond it are left out.
-_SLACK = 0.5
+_SLACK = 0.25
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class Surface(ABC):
     def median_distance(self, kernel: str) -> float:
         """The median of squared (rbf) or absolute (laplacian) distances, of the positive ones if it is 0."""
         D = self.kernels.distances(kernel)
-        some = D[:: max(1, len(D) // 250)]
+        some = D[:: max(1, len(D) // 64)]
         middle = float(np.median(some))
         if middle <= 0:
             positive = some[some > 0]

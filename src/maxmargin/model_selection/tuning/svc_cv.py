@@ -28,7 +28,7 @@ class SVCCV(ClassTuner):
     2. *Explore* (tolerance ``10 * tol``): C = 0.1, 1, 10, ... at the unit of gamma until the score gets no
        better, and is better than that of a constant model; then kernels 6 and 40 times as wide and as narrow
        (in gamma), two C each: the best so far, and the one with the same product :math:`C\gamma`, along which
-       scores hardly change. A direction ends where scores are worse by half a standard error.
+       scores hardly change. A direction ends where scores are worse by a quarter of a standard error.
     3. *Refine* on up to 4,000 rows: the best and its neighbours, half a step away; with ``refine=2`` once
        more, a quarter of a step. With more rows it goes on with twice as many, until the choice no longer
        changes or another stage would take more than some 15 seconds.
@@ -171,6 +171,8 @@ class SVCCV(ClassTuner):
 
     def _units(self, y: Any, weight: Floats | None) -> Units:
         """C in units of the mean weight, whose common factors then change C only."""
+        if weight is None and self.class_weight is None:
+            return Units(C=1.0)
         factors = np.ones(len(y)) if weight is None else weight
         some = factors > 0
         classes, label = np.unique(y[some], return_inverse=True)
