@@ -18,9 +18,14 @@ from maxmargin.model_selection.checkpoint import CheckpointError
 
 WEIGHTS = "weights and repeated rows are split into folds in different ways"
 EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WEIGHTS for kind in ("dense", "sparse")}
+# As with scikit-learn's SVC(probability=True): a sigmoid's constant moves the border between two classes.
+CLASSES = {**EXPECTED, "check_classifiers_train": "the likeliest class near the border may not be predicted"}
 
 
-@parametrize_with_checks([SVCCV(), SVRCV()], expected_failed_checks=lambda estimator: EXPECTED)
+@parametrize_with_checks(
+    [SVCCV(), SVCCV(calibrate=None), SVRCV()],
+    expected_failed_checks=lambda estimator: CLASSES if getattr(estimator, "calibrate", None) else EXPECTED,
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
