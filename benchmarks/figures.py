@@ -68,11 +68,15 @@ def peers(rows: Rows) -> Values:
         for rival in ("scikit-learn", "intelex"):
             some = [r for r in rows if r["machine"] == rival and bool(r["classes"]) == (kind == "svc")]
             pairs = [(r, ours[r["problem"]]) for r in some]
-            out[f"{kind}.fit.{rival}"] = mean([r["fit_s"] / m["fit_s"] for r, m in pairs])
-            out[f"{kind}.predict.{rival}"] = mean([r["predict_s"] / m["predict_s"] for r, m in pairs])
+            ratios = {
+                f"{kind}.{what}.{rival}": [r[f"{what}_s"] / m[f"{what}_s"] for r, m in pairs]
+                for what in ("fit", "predict")
+            }
             if rival == "scikit-learn":
                 alone = [r["fit_s"] / m["fit_1_s"] for r, m in pairs if m["fit_1_s"]]
-                out[f"{kind}.fit.scikit-learn.1"] = mean(alone)
+                ratios[f"{kind}.fit.scikit-learn.1"] = alone
+            for key, values in ratios.items():
+                out[key], out[f"{key}.least"] = mean(values), min(values, default=None)
     both = [r["fit_1_s"] / r["fit_s"] for r in ours.values() if r["fit_1_s"] and r["n"] >= 5000]
     out |= spread("speedup", both)
     diabetes = ours.get("diabetes")
@@ -189,7 +193,7 @@ def selection_liquidsvm(rows: Rows) -> Values:
     points = [100.0 * (r["SVCCV error"] - r["liquidSVM error"]) for r in rows]
     return {
         "ratio": mean(ratios), "ratio.least": min(ratios), "tuner": mean(tuned), "tuner.least": min(tuned),
-        "tuner.points": sum(points) / len(points),
+        "tuner.points": sum(points) / len(points), "sets": len(rows),
     }  # fmt: skip
 
 
