@@ -27,14 +27,20 @@ class Starts:
 
     Jobs of one search have different keys and find nothing here. An `Evaluator` asks for the same kernel with
     one C after the other.
+
+    Parameters
+    ----------
+    kept : int
+        Chains whose last solutions are kept; the least recently used goes first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept = kept
         self._lock = threading.Lock()
         self._known: OrderedDict[Hashable, dict[float, Start]] = OrderedDict()
 
-    def __reduce__(self) -> tuple[type[Starts], tuple[()]]:
-        return Starts, ()  # another process has its own
+    def __reduce__(self) -> tuple[type[Starts], tuple[int]]:
+        return Starts, (self._kept,)  # another process has its own
 
     def nearest(self, key: Hashable, C: float) -> Start | None:
         """The start whose C is nearest; None without any."""
@@ -50,5 +56,5 @@ class Starts:
         with self._lock:
             self._known.setdefault(key, {})[start.C] = start
             self._known.move_to_end(key)
-            while len(self._known) > _KEPT:
+            while len(self._known) > self._kept:
                 self._known.popitem(last=False)

@@ -48,7 +48,7 @@ def test_rare_classes_bound_nu():
 
 
 def test_hulls_that_meet_while_parameters_are_tried_do_not_warn():
-    X, y = make_classification(300, 6, flip_y=0.3, random_state=0)
+    X, y = make_classification(600, 6, flip_y=0.3, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         NuSVCCV(n_jobs=2).fit(X, y)

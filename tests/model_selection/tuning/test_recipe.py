@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from maxmargin.model_selection.tuning.recipe import Climb, Node, best_of, explore, refine
+from maxmargin.model_selection.tuning.recipe import Climb, Node, ascend, best_of, explore, refine
 from maxmargin.model_selection.tuning.surface import Setting
 
 
@@ -15,6 +15,9 @@ class Hill:
 
     def baseline(self, setting):
         return 0.5
+
+    def scores_of(self, walks):
+        return [self.scores(*walk) for walk in walks]
 
     def scores(self, setting, Cs):
         assert list(Cs) == sorted(Cs)
@@ -104,3 +107,26 @@ def test_scores_that_are_known_are_not_computed_again():
     again = Climb(Hill(1.0, 1.0), known=lambda: next(known, None))
     explore(again, "rbf", 0.1, 1.0)
     assert again.surface.asked == [] and list(again.nodes) == list(first.nodes)
+
+
+def test_ascending_ends_at_the_top_of_a_slope_or_after_its_rounds():
+    hill = Hill(3000.0, 0.01)
+    climb = Climb(hill)
+    climb.walk(Setting("rbf", 0.1), [10.0])
+    ascend(climb, 10, 1.0)
+    assert climb.best.mean > 0.895
+    assert max(C for _, C in hill.asked) <= 1e5
+    short = Climb(Hill(3000.0, 0.01))
+    short.walk(Setting("rbf", 0.1), [10.0])
+    ascend(short, 1, 1.0)
+    assert len(short.nodes) <= 10 and short.best.mean < climb.best.mean
+
+
+def test_walks_side_by_side_give_the_nodes_of_walks_one_by_one():
+    walks = [(Setting("rbf", 0.1), [1.0, 10.0]), (Setting("rbf", 0.2), [1.0])]
+    together, alone = Climb(Hill(10.0, 0.1)), Climb(Hill(10.0, 0.1))
+    together.walk_all(walks)
+    together.walk_all(walks)  # known already
+    for walk in walks:
+        alone.walk(*walk)
+    assert list(together.nodes) == list(alone.nodes) and len(together.surface.asked) == 3

@@ -160,3 +160,18 @@ def test_there_is_no_baseline_where_the_scorer_refuses_constant_models():
     flat = surface(ClassSurface, SVC(), X, y, splits, correlation)
     assert flat.baseline(Setting("rbf", 0.1)) == -np.inf
     assert not flat.held_out
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_chains_side_by_side_have_the_scores_of_chains_one_by_one(n_classes):
+    X, y = classes(n_classes, n=520)
+    splits = list(StratifiedKFold(5).split(X, y))
+    walks = [(Setting("rbf", gamma), CS) for gamma in (0.05, 0.1, 0.2)]
+    alone = surface(ClassSurface, SVC(tol=1e-6), X, y, splits)
+    several = surface(ClassSurface, SVC(tol=1e-6), X, y, splits, threads=2)
+    with several.threads:
+        found = several.scores_of(walks)
+        again = several.scores(*walks[1])  # from solutions of folds that were trained in another group
+    for walk, scores in zip(walks, found, strict=True):
+        np.testing.assert_allclose(scores, alone.scores(*walk), atol=1e-12)
+    np.testing.assert_allclose(again, found[1], atol=1e-12)

@@ -128,6 +128,9 @@ class BaseTuner(BaseEstimator, metaclass=ABCMeta):
     def _explore_more(self, climb: Climb, units: Units) -> None:
         """Try further parameters at the end of the first stage."""
 
+    def _refine_more(self, climb: Climb, units: Units) -> None:
+        """Try further parameters at the end of the second stage."""
+
     def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows and targets, checked; the number and names of features are set."""
         X, y = validate_data(self, X, y, y_numeric=not is_classifier(self), **ROWS)
@@ -339,6 +342,7 @@ class Run:
         refine(climb, best)
         for step in range(1, tuner.refine):
             refine(climb, climb.best, 0.5 ** (step + 1))
+        tuner._refine_more(climb, self.units)
         self._more_rows()
 
     def _begin(self, size: int, rough: bool = False, before: Climb | None = None) -> Climb:

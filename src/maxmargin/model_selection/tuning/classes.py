@@ -93,11 +93,10 @@ class ClassSurface(Surface):
         if len(same) > 1:  # folds without one of the classes are trained apart, from zero
             alone = [self._trained(K, setting, Cs, [k], None) for k in folds]
             return Trained([part.values[0] for part in alone], [part.solved[0] for part in alone], [])
-        use = start if start is not None and start.u else None
         labels = self._labels.get(tuple(folds))
         if labels is None:
             labels = self._labels[tuple(folds)] = FoldLabels([self.rows[k] for k in folds], len(K))
-        pairs = ClassPairs(K, labels, Cs, self.estimator.tol, NOT_COUNTED, use, keep=True)
+        pairs = ClassPairs(K, labels, Cs, self.estimator.tol, NOT_COUNTED, start, keep=True)
         tests = [self.splits[k][1] for k in folds]
         scored = np.concatenate(tests).astype(np.int64, copy=False)
         ends = np.cumsum([0, *map(len, tests)])

@@ -19,7 +19,7 @@ from maxmargin._compiled.limits import Stopped, current
 from maxmargin._types import Floats, Index, Mask
 from maxmargin.model_selection.starts import Start
 from maxmargin.model_selection.tuning.classes import ClassSurface
-from maxmargin.model_selection.tuning.surface import Setting, Surface, Trained
+from maxmargin.model_selection.tuning.surface import Setting, Surface, Trained, Walk
 
 # Below the largest nu by so much, against rounding.
 _MARGIN = 1e-9
@@ -122,6 +122,12 @@ class QuietSurface(Surface):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return super().scores(setting, Cs)
+
+    def scores_of(self, walks: Sequence[Walk]) -> list[Floats]:
+        """The scores of several chains, see `Surface.scores_of`."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return super().scores_of(walks)
 
 
 class NuClassSurface(QuietSurface, ClassSurface):

@@ -10,10 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from maxmargin._types import Floats
-from maxmargin.model_selection.tuning.surface import Setting, Surface
+from maxmargin.model_selection.tuning.surface import Setting, Surface, Walk
 
 # Values of C, in units of the tuner, and the steps of the first stage: a decade of C, and of the width.
 _LEAST, _LARGEST, _DECADE, _WIDTH = 0.1, 1e4, 10.0, 10**0.8
+# The largest C of `ascend`.
+_TOP = 1e5
 # Widths that are tried beyond the first, each way.
 _REACH = 2
 # Standard errors by which a width may be worse before those beyond it are left out.
@@ -77,6 +79,21 @@ class Climb:
                 break
         known = [node.mean for (other, _), node in self.nodes.items() if other == setting]
         return max(known)
+
+    def walk_all(self, walks: Sequence[Walk]) -> None:
+        """Try the C of several kernels, side by side unless scores are known from an earlier run."""
+        if self.known() is not None:
+            for setting, Cs in walks:
+                self.walk(setting, Cs)
+            return
+        todo = [(setting, [C for C in Cs if (setting, C) not in self.nodes]) for setting, Cs in walks]
+        todo = [(setting, Cs) for setting, Cs in todo if Cs]
+        began = time.perf_counter()
+        scores = self.surface.scores_of(todo)
+        seconds = (time.perf_counter() - began) / max(1, sum(len(Cs) for _, Cs in todo))
+        for (setting, Cs), of_walk in zip(todo, scores, strict=True):
+            for C, of_node in zip(Cs, of_walk, strict=True):
+                self._add(Node(setting, C, of_node, seconds))
 
     def _has_learnt(self, tried: Sequence[Node], best: Node) -> bool:
         """Whether scores differ, and the best one is above that of constant models by a standard error."""
@@ -156,6 +173,34 @@ def refine(climb: Climb, node: Node, step: float = 0.5) -> None:
         return
     narrow = _WIDTH**step
     wider, narrower = setting.gamma / narrow, setting.gamma * narrow
-    climb.walk(setting._replace(gamma=wider), [C, C * small])
-    climb.walk(setting, [C / small, C, C * small])
-    climb.walk(setting._replace(gamma=narrower), [C / small, C])
+    climb.walk_all(
+        [
+            (setting._replace(gamma=wider), [C, C * small]),
+            (setting, [C / small, C, C * small]),
+            (setting._replace(gamma=narrower), [C / small, C]),
+        ]
+    )
+
+
+def ascend(climb: Climb, rounds: int, C_unit: float, step: float = 0.5) -> None:
+    """Go to the best neighbour while it is better, for at most `rounds` steps.
+
+    For scores that hardly fluctuate, as those of a regression: the steps of `refine` would end on a slope. A
+    wider kernel may need a C that is larger by more than the inverse ratio of the widths.
+    """
+    small, narrow = _DECADE**step, _WIDTH**step
+    for _ in range(rounds):
+        before = climb.best
+        setting, C = before.setting, before.C
+        around = {setting.gamma: (-1, 0, 1)}
+        if setting.gamma:
+            around |= {setting.gamma / narrow: (0, 1, 2), setting.gamma * narrow: (-2, -1, 0)}
+        most = _TOP * C_unit
+        climb.walk_all(
+            [
+                (setting._replace(gamma=gamma), [C * small**k for k in steps if C * small**k <= most])
+                for gamma, steps in around.items()
+            ]
+        )
+        if climb.best is before:
+            return

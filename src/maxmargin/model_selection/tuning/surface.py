@@ -35,6 +35,12 @@ class Setting(NamedTuple):
     epsilon: float = 0.0
 
 
+#: A kernel, and ascending C.
+Walk = tuple[Setting, Sequence[float]]
+# Rows below which a second thread costs more than it gains, and settings whose solutions are kept.
+_FEW_ROWS, _KEPT_SETTINGS = 500, 32
+
+
 class Trained(NamedTuple):
     """Folds that were trained along C."""
 
@@ -42,7 +48,7 @@ class Trained(NamedTuple):
     values: list[Floats]
     #: For each fold, which C were solved.
     solved: list[Any]
-    #: Solutions of the last C, see `Start`.
+    #: One array (n_folds, n_variables) of solutions for the last C, or none.
     last: list[Floats]
 
 
@@ -82,12 +88,14 @@ class Surface(ABC):
     ) -> None:
         self.estimator, self.X, self.y, self.splits = estimator, X, y, splits
         self.scorer, self.weight, self.threads = scorer, weight, threads
-        self.kernels, self.starts = SharedKernels(X, dtype), Starts()
+        # Of each fold apart, as folds may be trained in other groups later.
+        self.kernels, self.starts = SharedKernels(X, dtype), Starts(_KEPT_SETTINGS * len(splits))
         self.n_rows = X.shape[0]
         #: Decision values or predictions for the held-out rows of each fold, by setting and C.
         self.held_out: dict[tuple[Setting, float], list[Floats]] = {}
-        groups = np.array_split(np.arange(len(splits)), min(threads.n, len(splits)))
-        self._groups = [group.tolist() for group in groups]
+        # Threads that train folds side by side; few rows are trained faster by one.
+        n_groups = min(threads.n, len(splits)) if self.n_rows >= _FEW_ROWS else 1
+        self._groups = [group.tolist() for group in np.array_split(np.arange(len(splits)), n_groups)]
 
     @property
     def counts_rows(self) -> bool:
@@ -111,6 +119,22 @@ class Surface(ABC):
 
     def scores(self, setting: Setting, Cs: Sequence[float]) -> Floats:
         """The score of each fold, of shape (n_C, n_splits), for ascending C; NaN where it was not solved."""
+        return self._scores(setting, Cs, self._groups)
+
+    def scores_of(self, walks: Sequence[Walk]) -> list[Floats]:
+        """The scores of several chains, side by side: each thread trains all folds of a chain."""
+        out: list[Any] = [None] * len(walks)
+        together = [list(range(len(self.splits)))]
+
+        def train(k: int) -> None:
+            out[k] = self._scores(*walks[k], together)
+
+        if self.n_rows < _FEW_ROWS or len(walks) == 1:
+            return [self.scores(*walk) for walk in walks]
+        self.threads.run(train, [(k,) for k in range(len(walks))])
+        return out
+
+    def _scores(self, setting: Setting, Cs: Sequence[float], groups: list[list[int]]) -> Floats:
         K = self.kernels.matrix(Kernel(setting.kernel, gamma=setting.gamma))
         ascending = np.asarray(Cs, dtype=np.float64)
         values: list[Any] = [None] * len(self.splits)
@@ -118,19 +142,27 @@ class Surface(ABC):
         solved = np.zeros(out.shape, np.bool_)
 
         def train(group: list[int]) -> None:
-            key = (setting, tuple(group))
-            found = self._trained(K, setting, ascending, group, self.starts.nearest(key, Cs[0]))
-            self.starts.add(key, Start(float(Cs[-1]), found.last))
-            for k, of_fold, of_solved in zip(group, found.values, found.solved, strict=True):
+            found = self._trained(K, setting, ascending, group, self._start(setting, group, Cs[0]))
+            for f, (k, of_fold, of_solved) in enumerate(zip(group, found.values, found.solved, strict=True)):
                 values[k], solved[:, k] = of_fold, of_solved
+                for last in found.last:
+                    self.starts.add((setting, k), Start(float(Cs[-1]), [last[f : f + 1]]))
 
-        self.threads.run(train, [(group,) for group in self._groups])
+        self.threads.run(train, [(group,) for group in groups])
         for c, C in enumerate(Cs):
             self.held_out[setting, C] = [of_fold[c] for of_fold in values]
         for k, of_fold in enumerate(values):
             out[:, k] = self._scored(k, of_fold, setting, Cs)
         out[~solved] = np.nan
         return out
+
+    def _start(self, setting: Setting, folds: list[int], C: float) -> Start | None:
+        """Solutions of some folds for the nearest C; None if one of them has none for it."""
+        found = [self.starts.nearest((setting, k), C) for k in folds]
+        known = [start for start in found if start is not None]
+        if len(known) < len(found) or len({start.C for start in known}) > 1:
+            return None
+        return Start(known[0].C, [np.concatenate([start.u[0] for start in known])])
 
     def baseline(self, setting: Setting) -> float:
         """The mean score of models that give all rows the same answer; -inf if the scorer refuses them."""

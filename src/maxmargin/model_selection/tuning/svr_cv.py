@@ -12,21 +12,23 @@ from sklearn.model_selection import KFold
 from maxmargin._types import Floats
 from maxmargin.estimators.svr import SVR
 from maxmargin.model_selection.tuning.base import BaseTuner, Units
-from maxmargin.model_selection.tuning.recipe import Climb
+from maxmargin.model_selection.tuning.recipe import Climb, ascend
 from maxmargin.model_selection.tuning.regression import TargetSurface
 from maxmargin.model_selection.tuning.surface import Split, Surface
 
 # Widths of the tube that are tried, in standard deviations of the targets; the first is that of the
 # exploration.
 _TUBES = (0.1, 0.01, 0.3)
+# Steps to better neighbours after the refinement at most.
+_ROUNDS = 3
 
 
 class SVRCV(RegressorMixin, BaseTuner):
     r"""Support vector regression that chooses C, gamma and epsilon by cross-validation.
 
-    Works as `SVCCV`, with C and epsilon counted in standard deviations of the targets: after the exploration
-    of C and gamma with a tube of 0.1 standard deviations, tubes of 0.01 and 0.3 are tried at the best of
-    them.
+    Works as `SVCCV`, with C and epsilon counted in standard deviations of the targets. C and gamma are
+    explored and refined with a tube of 0.1 standard deviations. Scores of a regression hardly fluctuate, so
+    up to three steps to better neighbours follow; then tubes of 0.01 and 0.3 are tried at the best.
 
     Parameters
     ----------
@@ -116,6 +118,19 @@ class SVRCV(RegressorMixin, BaseTuner):
         return Units(C=spread / of_weight, tol=spread, epsilon=_TUBES[0] * spread)
 
     def _explore_more(self, climb: Climb, units: Units) -> None:
+        if self.refine == 0:
+            self._try_tubes(climb, units)
+
+    def _refine_more(self, climb: Climb, units: Units) -> None:
+        ascend(climb, _ROUNDS, units.C)
+        before = climb.best
+        self._try_tubes(climb, units)
+        if climb.best is not before:
+            ascend(climb, 1, units.C)
+
+    @staticmethod
+    def _try_tubes(climb: Climb, units: Units) -> None:
+        """Other widths of the tube at the best C and gamma."""
         best = climb.best
         for tube in _TUBES[1:]:
             climb.walk(best.setting._replace(epsilon=tube * units.tol), [best.C])
