@@ -26,10 +26,21 @@ def keep(monkeypatch, *names):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def apart(tmp_path, monkeypatch):
+    """No code but that of the test: whoever runs the tests may have compiled all of it.
+
+    In this process, and in those that it starts.
+    """
+    monkeypatch.setattr(ready_code, "SHIPPED", tmp_path / "none")
+    monkeypatch.setattr(ready_code, "user_folder", lambda: None)
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, apart):
     """A folder for the file, and two workloads instead of all."""
     monkeypatch.setenv(ready_code.VARIABLE, str(tmp_path / "code"))
-    monkeypatch.setattr(ready_code, "SHIPPED", tmp_path / "none")
     keep(monkeypatch, "SVC, laplacian, 200 rows, dense", "SVC, 200 rows, dense")
     ready_code.choice.cache_clear()
     yield tmp_path / "code"
@@ -120,7 +131,7 @@ def test_modules_in_the_current_folder_are_not_run(folder, monkeypatch, tmp_path
 
 
 @pytest.mark.skipif(not hasattr(os, "getppid") or sys.platform == "win32", reason="POSIX signals")
-def test_a_warm_up_that_is_terminated_leaves_no_process_and_no_temporary_folder(tmp_path):
+def test_a_warm_up_that_is_terminated_leaves_no_process_and_no_temporary_folder(tmp_path, apart):
     environment = {**os.environ, ready_code.VARIABLE: str(tmp_path / "code"), "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "maxmargin", "warmup", "--jobs", "1"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
@@ -140,10 +151,9 @@ def test_a_process_that_fails_is_an_error_with_its_message(folder, monkeypatch):
     assert not list(folder.glob("*.bin"))
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_that_names_the_variable(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_an_error_that_names_the_variable(tmp_path, monkeypatch, apart):
     (tmp_path / "file").touch()
     monkeypatch.setenv(ready_code.VARIABLE, str(tmp_path / "file" / "code"))
-    monkeypatch.setattr(ready_code, "SHIPPED", tmp_path / "none")
     ready_code.choice.cache_clear()
     with pytest.raises(OSError, match=ready_code.VARIABLE):
         warmup()
