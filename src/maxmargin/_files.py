@@ -18,13 +18,20 @@ def is_path(file: File) -> bool:
 
 @contextmanager
 def writing(file: File) -> Iterator[IO[bytes]]:
-    """A stream to write to; a path is replaced when all is written, or not at all."""
+    """A stream to write to; a path is replaced when all is written, or not at all.
+
+    Except for what is not an ordinary file, such as a device or a pipe: that must stay what it is.
+    """
     if not is_path(file):
         if not hasattr(file, "write"):
             raise TypeError(f"file must be a path or a binary file object, got {type(file).__name__}.")
         yield file
         return
     target = os.path.realpath(os.fsdecode(os.fspath(file)))
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as stream:
+            yield stream
+        return
     beside = f"{target}.{secrets.token_hex(4)}.part"
     stream = open(beside, "xb")  # noqa: SIM115  (closed before it is renamed)
     try:

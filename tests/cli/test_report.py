@@ -93,3 +93,11 @@ def test_without_matplotlib_the_extra_is_named(run, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = run("report", "iris.mm", "iris.csv")
     assert done.code == 2 and "maxmargin[plot]" in done.err
+
+
+def test_rows_of_a_single_class_are_scored(run, tmp_path):
+    assert run("train", "iris.csv", "model.maxmargin").code == 0
+    lines = (tmp_path / "iris.csv").read_text().splitlines()
+    (tmp_path / "one.csv").write_text("\n".join([lines[0], *(line for line in lines if "setosa" in line)]))
+    done = run("report", "model.maxmargin", "one.csv", "--rows", "new", "--max-time", "inf")
+    assert done.code == 0 and "accuracy 1.0000" in done.out

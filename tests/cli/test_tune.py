@@ -105,3 +105,20 @@ def test_a_figure_is_written_beside_the_model_unless_it_is_refused(run, tmp_path
     done = run("tune", "iris.csv", "third.maxmargin", "--no-plot", "--plot", "a.png")
     assert done.code == 2 and "exclude each other" in done.err
     assert not (tmp_path / "third.maxmargin").exists()
+
+
+@pytest.mark.parametrize("output", ["iris.csv", "model.maxmargin", "link.csv"])
+def test_predictions_do_not_overwrite_data_or_model(run, tmp_path, output):
+    assert run("tune", "iris.csv", "model.maxmargin", "--no-plot").code == 0
+    (tmp_path / "link.csv").symlink_to(tmp_path / "iris.csv")
+    before = (tmp_path / output).read_bytes()
+    done = run("predict", "model.maxmargin", "iris.csv", "--output", output)
+    assert done.code == 2 and "would be overwritten" in done.err
+    assert (tmp_path / output).read_bytes() == before
+
+
+def test_a_tuned_model_with_a_scaler_is_not_a_libsvm_file(run, tmp_path):
+    assert run("tune", "iris.csv", "model.maxmargin", "--no-plot").code == 0
+    done = run("convert", "model.maxmargin", "other.model")
+    assert done.code == 2 and "LIBSVM files cannot hold" in done.err and len(done.err.splitlines()) <= 2
+    assert not (tmp_path / "other.model").exists()

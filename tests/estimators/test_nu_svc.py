@@ -6,9 +6,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 import sklearn.svm
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import scale
 
 from maxmargin import NuSVC
 
@@ -84,3 +85,10 @@ def test_a_warm_start_with_another_nu_leads_to_the_same_model():
     model.set_params(nu=0.3).fit(X3, Y3)
     np.testing.assert_allclose(model.decision_function(X3), cold.decision_function(X3), atol=1e-5)
     assert model.fit(X3, Y3).n_iter_.sum() <= 3  # nothing is left to do
+
+
+@pytest.mark.filterwarnings("error:.*intersect")
+@pytest.mark.filterwarnings("ignore:The solver ended")
+def test_hulls_of_problems_that_were_not_solved_are_not_said_to_intersect():
+    X, y = load_breast_cancer(return_X_y=True)
+    NuSVC(nu=0.3, max_iter=3).fit(scale(X), y)

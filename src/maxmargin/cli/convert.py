@@ -77,7 +77,15 @@ def convert(
             Kind.libsvm_model: save_libsvm,
             Kind.onnx: to_onnx,
         }
-        writers[wanted](estimator, result)
+        if wanted is Kind.libsvm_model and hasattr(estimator, "steps"):
+            raise BadInput(
+                f"{source} has a scaler, which LIBSVM files cannot hold: convert to .onnx, or train with "
+                "`--scale none` on scaled data"
+            )
+        try:
+            writers[wanted](estimator, result)
+        except TypeError as error:
+            raise BadInput(str(error)) from error
         summary = {"model": type(estimator).__name__}
     if json:
         emit({"source": source, "result": result, **summary})

@@ -24,8 +24,11 @@ class Interrupted(Exception):
     """Ctrl-C, after the results so far have been written."""
 
 
-def check_writable(*files: Any, data: Any = None) -> None:
-    """Raise `BadInput` before the work is done if a result file cannot be written, or is the data file."""
+def check_writable(*files: Any, data: Any = None, content: str = "data") -> None:
+    """Raise `BadInput` before the work is done if a result file cannot be written, or is that of the data.
+
+    `content` says in a word what that file holds.
+    """
     for file in files:
         if file is None:
             continue
@@ -35,7 +38,7 @@ def check_writable(*files: Any, data: Any = None) -> None:
         if not path.parent.is_dir():
             raise BadInput(f"{file}: there is no folder {path.parent}; create it first")
         if data is not None and path.exists() and Path(data).exists() and path.samefile(data):
-            raise BadInput(f"{file} holds the data, and would be overwritten: name another file")
+            raise BadInput(f"{file} holds the {content}, and would be overwritten: name another file")
 
 
 def check_different(files: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import BadInput, emit, note, plain
+from maxmargin.cli.output import BadInput, check_writable, emit, note, plain
 
 
 def predict(
@@ -33,6 +33,8 @@ def predict(
 
     Example: maxmargin predict iris.maxmargin new.csv > labels.txt
     """
+    check_writable(output, data=data)
+    check_writable(output, data=model, content="model")
     import numpy as np
 
     from maxmargin.cli.models import as_trained, load_model, score, target_is_doubtful

@@ -18,7 +18,7 @@ from maxmargin.dual import Dual
 from maxmargin.estimators._rescaled import as_stored
 from maxmargin.estimators.one_vs_one import BaseSVC, Reported
 from maxmargin.estimators.search_axes import Axis
-from maxmargin.solvers.solution import Solution
+from maxmargin.solvers.solution import Solution, Status
 
 
 class NuSVC(BaseSVC):
@@ -146,15 +146,19 @@ class NuSVC(BaseSVC):
 
     def _check_solutions(self, solved: list[Reported]) -> None:
         """Warn where w may be 0 within the gap: the sign of a decision value is then arbitrary."""
-        touching = sum(bool(p.square(s.u, s.gradient) <= 2.0 * s.gap) for p, s in solved)
-        self._touches = touching > 0
+        within = [bool(p.square(s.u, s.gradient) <= 2.0 * s.gap) for p, s in solved]
+        self._touches = any(within)
+        # Of a problem that was not solved another warning says so.
+        touching = sum(
+            touches and s.status is Status.SOLVED for touches, (_, s) in zip(within, solved, strict=True)
+        )
         if touching:
             which = "The reduced hulls of the two classes"
             if len(solved) > 1:
                 which = f"The reduced hulls of {touching} of {len(solved)} pairs of classes"
             warnings.warn(
-                f"{which} intersect to working precision: there is no margin, and predictions are arbitrary. "
-                "Raise nu, or use SVC.",
+                f"{which} intersect to working precision: there may be no margin, and predictions are then "
+                "arbitrary. A smaller tol decides it; if the warning stays, raise nu or use SVC.",
                 ConvergenceWarning,
                 stacklevel=5,  # past the wrappers of fit
             )

@@ -59,7 +59,7 @@ def test_hulls_that_meet_are_never_chosen():
     X, y = make_classification(300, 6, flip_y=0.3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        model = NuSVCCV().fit(X, y)
+        model = NuSVCCV(kernel="linear").fit(X, y)
     assert not np.isfinite([tried.score for tried in model.path_]).all()  # some of them were tried
     assert np.isfinite(model.best_score_)
 
@@ -83,3 +83,8 @@ def test_time_that_ends_between_training_and_prediction_leaves_a_node_out(monkey
     monkeypatch.setattr("maxmargin.model_selection.tuning.nu._pair_values", late)
     model = NuSVCCV(calibrate=None).fit(X, y)
     assert np.isfinite(model.best_score_)
+
+
+def test_combinations_that_are_merely_inaccurate_are_not_left_out():
+    model = NuSVCCV().fit(*load_iris(return_X_y=True))
+    assert np.isfinite([tried.score for tried in model.path_]).all()

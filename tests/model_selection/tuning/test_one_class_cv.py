@@ -90,3 +90,8 @@ def test_other_labels_are_refused_with_advice(data):
 def test_an_unfitted_model_says_so():
     with pytest.raises(NotFittedError):
         OneClassSVMCV(scoring="roc_auc").decision_function([[0.0]])
+
+
+def test_a_score_of_labels_needs_labels():
+    with pytest.raises(ValueError, match="give y, 1 for inliers"):
+        OneClassSVMCV(scoring="roc_auc").fit(np.random.default_rng(0).normal(size=(50, 2)))

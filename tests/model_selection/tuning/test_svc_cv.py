@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -327,3 +328,14 @@ def test_rare_classes_are_found_if_the_score_asks_for_them():
     )  # fmt: skip
     model = SVCCV(scoring="balanced_accuracy").fit(X[:800], y[:800])
     assert model.score(X[800:], y[800:]) > 0.65  # 0.5 without the rare class
+
+
+@pytest.mark.parametrize("scale", ["standard", "robust", None])
+def test_scikit_learn_may_be_configured_to_make_data_frames(scale):
+    frame = load_iris(as_frame=True).data
+    y = load_iris().target
+    plain = SVCCV(scale=scale, refine=0).fit(frame, y)
+    with sklearn.config_context(transform_output="pandas"):
+        model = SVCCV(scale=scale, refine=0).fit(frame, y)
+        assert model.best_params_ == plain.best_params_
+        np.testing.assert_array_equal(model.predict(frame), plain.predict(frame))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -39,8 +40,9 @@ def untrained(fitted: Any, budget: Budget) -> Any:
     last = last_step(copied)
     params = last.get_params(deep=False)
     if "max_time" in params:
-        limit = params["max_time"]
-        last.set_params(max_time=budget.left if limit is None else min(limit, budget.left))
+        limits = [limit for limit in (params["max_time"], budget.left) if limit is not None]
+        least = min(limits)
+        last.set_params(max_time=least if least < math.inf else None)
     if "verbose" in params:
         last.set_params(verbose=False)
     return copied

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, UndefinedMetricWarning
 
 from maxmargin._files import File, writing
@@ -93,7 +94,7 @@ def report(
     file: File | None = None,
     *,
     rows: str = "auto",
-    max_time: float = 15.0,
+    max_time: float | None = 15.0,
     random_state: int = 0,
     title: str | None = None,
     progress: Callable[[str], Any] | None = None,
@@ -118,9 +119,9 @@ def report(
     rows : {"auto", "training", "new"}, default="auto"
         Whether the rows have trained the model. "auto" looks for the support vectors among them: the rows are
         training rows if at least half of the vectors are there.
-    max_time : float, default=15
+    max_time : float or None, default=15
         Seconds for the parts that train or predict many times: folds, importance of features, learning curve.
-        They take fewer rows, or are left out, if they would take longer.
+        They take fewer rows, or are left out, if they would take longer. None for no limit.
     random_state : int, default=0
         Chooses rows, folds and permutations.
     title : str, default=None
@@ -160,6 +161,7 @@ def report(
     """
     pyplot("A report")
     subject = Subject.of(model)
+    max_time = np.inf if max_time is None else max_time
     if not max_time >= 0:
         raise ValueError(f"max_time must be a number of seconds, got {max_time!r}.")
     X, y = checked(subject, X, y)

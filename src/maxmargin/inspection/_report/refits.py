@@ -106,10 +106,13 @@ def learning_curve(
             note = f"Larger parts, up to {sizes[-1]:,} rows, were left out for their time (max_time)."
             break
         began = time.perf_counter()
-        _, train, test = of_sklearn(
-            untrained(subject.fitted, budget), X, y, train_sizes=[size], cv=splits, scoring=scoring,
-            shuffle=True, random_state=seed, error_score=np.nan,
-        )  # fmt: skip
+        try:
+            _, train, test = of_sklearn(
+                untrained(subject.fitted, budget), X, y, train_sizes=[size], cv=splits, scoring=scoring,
+                shuffle=True, random_state=seed, error_score=np.nan,
+            )  # fmt: skip
+        except ValueError:  # no fold can be trained, as with rows of a single class
+            return Skipped("Left out, as parts of the rows cannot be trained on.")
         seconds, before = time.perf_counter() - began, size
         if budget.left <= 0:
             note = f"Larger parts, up to {sizes[-1]:,} rows, were left out for their time (max_time)."

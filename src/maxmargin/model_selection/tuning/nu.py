@@ -23,6 +23,8 @@ from maxmargin.model_selection.tuning.surface import Setting, Surface, Trained, 
 
 # Below the largest nu by so much, against rounding.
 _MARGIN = 1e-9
+# The tolerance, relative to that of the others, of models whose hulls seem to intersect.
+_FINER = 1e-3
 
 
 def largest_nu(label: Index, weight: Floats | None = None) -> float:
@@ -104,6 +106,8 @@ class NuChains:
                 max_time=0.0 if limit.over else left, warm_start=True,
             )  # fmt: skip
             model.fit(own, labels, **given)
+            if getattr(model, "_touches", False):  # or it is not accurate enough to decide
+                model.set_params(tol=_FINER * surface.estimator.tol).fit(own, labels, **given)
             # Where hulls intersect predictions are arbitrary, and so are their scores.
             arbitrary = getattr(model, "_touches", False)
             yield model, model.status_ not in ("max_time", "interrupted") and not arbitrary

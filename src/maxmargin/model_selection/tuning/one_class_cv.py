@@ -136,6 +136,11 @@ class OneClassSVMCV(OutlierMixin, BaseTuner):
                 raise ValueError(
                     "train_on='inliers' needs labels: give y, 1 for inliers and -1 for outliers."
                 )
+            if isinstance(self.scoring, str):
+                raise ValueError(
+                    f"scoring={self.scoring!r} compares with labels: give y, 1 for inliers and -1 for "
+                    "outliers, or use a function score(estimator, X)."
+                )
             return X, None
         y = column_or_1d(y)
         check_consistent_length(X, y)

@@ -13,12 +13,14 @@ SCALINGS = ("standard", "robust")
 
 
 def scaler_for(scale: str | None, X: Any) -> Any:
-    """The scaler of a name, not fitted; None for none. Sparse data are divided by their largest values."""
+    """The scaler of a name, not fitted; None for none. Sparse data are divided by their largest values.
+
+    It makes arrays, whatever scikit-learn is configured to: the model behind it is trained on arrays.
+    """
     if scale is None:
         return None
-    if sp.issparse(X):
-        return MaxAbsScaler()
-    return StandardScaler() if scale == "standard" else RobustScaler()
+    scaler = StandardScaler() if scale == "standard" else RobustScaler()
+    return (MaxAbsScaler() if sp.issparse(X) else scaler).set_output(transform="default")
 
 
 def scaled(scaler: Any, X: Any) -> Any:
