@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -96,6 +96,45 @@ class LinearData(Protocol):
         """Return ``X[rows].T @ X[rows]``, of which the lower triangle is filled."""
 
 
+class RemoteReply(NamedTuple):
+    """A gradient that is kept elsewhere, after a step: all that a solver needs for the next one."""
+
+    #: Per group, the least gradient that may rise and the largest that may fall.
+    least: Floats
+    most: Floats
+    #: The product of variables and gradient.
+    product: float
+    #: Extreme variables outside the working set, each at least once, and the members of the set.
+    ids: Index
+    #: Their gradients.
+    values: Floats
+    #: How many of `ids` are outside, and come first.
+    outside: int
+
+
+class RemoteGradient(Protocol):
+    """A gradient whose entries are kept next to the rows that they belong to, by other processes.
+
+    Points have versions: a step leads from one to the next, and both can be returned to, so that a step that
+    was interrupted half-way does no harm.
+    """
+
+    def put(self, u: Floats, g: Floats) -> None:
+        """Go to a point with a known gradient."""
+
+    def step(self, idx: Index, delta: Floats, new: Floats, members: Index, wanted: int) -> RemoteReply:
+        """Move the variables `idx` by `delta`, to the values `new`; `wanted` outsiders of either side."""
+
+    def keep(self) -> None:
+        """Remember the present point."""
+
+    def undo(self) -> None:
+        """Return to the point that was remembered, from which at most one step has been taken."""
+
+    def entries(self) -> Floats:
+        """All entries."""
+
+
 class Rows(Tally, Protocol):
     """Rows of a kernel matrix K: everything that a solver may ask of them.
 
@@ -131,6 +170,13 @@ class Rows(Tally, Protocol):
 
     def use_one_thread(self) -> None:
         """Compute rows in the thread that asks for them, as problems run side by side from now on."""
+
+    @property
+    def resident(self) -> bool:
+        """Whether the samples are in this process."""
+
+    def remote_gradient(self, problem: Any) -> RemoteGradient | None:
+        """A gradient of `problem` that is kept where the rows are; None if that is this process."""
 
     # -- the cache, as compiled loops read it ------------------------------------------------------
 
@@ -200,6 +246,9 @@ class Rows(Tally, Protocol):
 
         Sample i of these rows is sample ``columns[i]`` of the data.
         """
+
+    def gather(self, rows: Index) -> RowData:
+        """Copies of some samples, in this order, as `on_demand` would have them."""
 
     @property
     def exact_data(self) -> tuple[Any, ...] | None:

@@ -38,6 +38,8 @@ class CachedRows:
     n_calls: int
     _lock: threading.Lock
     _asked: ArrayLike
+    #: Whether the samples are in this process.
+    resident = True
 
     @lazy
     def laid_out(self) -> Points:

@@ -131,6 +131,9 @@ class Gram(DataRows):
 
     # -- relatives ---------------------------------------------------------------------------
 
+    def remote_gradient(self, problem: Any) -> None:
+        """None: the rows are in this process."""
+
     def view(self, index: ArrayLike, cache_bytes: int | None = None) -> Rows:
         """Return rows and columns `index` as an object with the same interface.
 

@@ -13,7 +13,9 @@ from maxmargin.gram.certified import CertifiedRows
 from maxmargin.gram.nearest import nearest
 from maxmargin.kernels._form import RBF, Form
 from maxmargin.kernels.inverted import InvertedIndex
+from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.panels import Lines, Panels
+from maxmargin.kernels.points import Points
 
 
 class OnDemand(NamedTuple):
@@ -34,8 +36,13 @@ class OnDemand(NamedTuple):
         points, kernel = gram.points, gram.kernel
         if kernel.name not in ("rbf", "linear", "poly") or points.distant is not None:
             return None
-        norm = np.zeros(points.n, gram.dtype) if points.norm is None else points.norm
-        form = Form.of(kernel, gram.dtype)
+        return OnDemand.of_points(points, kernel, gram.dtype)
+
+    @staticmethod
+    def of_points(points: Points, kernel: Kernel, dtype: np.dtype[Any]) -> OnDemand:
+        """Samples that were prepared."""
+        norm = np.zeros(points.n, dtype) if points.norm is None else points.norm
+        form = Form.of(kernel, dtype)
         return OnDemand(Lines.of(points.X), points.X.shape[1], norm, kernel.slope, form)
 
     @property
@@ -98,6 +105,10 @@ class DataRows(CertifiedRows):
     def on_demand(self) -> OnDemand | None:
         """Data for compiled loops that compute rows themselves; None where they cannot."""
         return OnDemand.of(self)
+
+    def gather(self, rows: Index) -> OnDemand:
+        """Return copies of some samples, in this order, as `on_demand` has them."""
+        return OnDemand.of_points(self.points.take(rows), self.kernel, self.dtype)
 
     @lazy
     def by_frequency(self) -> ByFrequency | None:

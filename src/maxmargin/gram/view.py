@@ -20,6 +20,7 @@ class View:
 
     # The rows of the table have columns that are not in the view: computing whole rows may be a waste.
     holds_all = in_place = False
+    resident = True
     borrower = None
 
     def __init__(self, base: DataRows, index: Index) -> None:
@@ -150,6 +151,13 @@ class View:
         """See `Gram.use_one_thread`."""
         self.base.use_one_thread()
         self.threads = self.base.threads
+
+    def gather(self, rows: Index) -> RowData:
+        """See `Gram.gather`."""
+        return self.base.gather(self.columns[rows])
+
+    def remote_gradient(self, problem: Any) -> None:
+        """See `Gram.remote_gradient`."""
 
     def view(self, index: ArrayLike, cache_bytes: int | None = None) -> Rows:
         """See `Gram.view`; the rows are still those of the base."""

@@ -18,6 +18,7 @@ from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
 from maxmargin.solvers.registry import accepting
 from maxmargin.solvers.solution import Callback, Observer, Solution, not_begun
 from maxmargin.solvers.solutions import Solutions
+from maxmargin.solvers.remote_state import state_of
 from maxmargin.solvers.state import State, Stop
 
 #: The dataclass in which a solver keeps its own working data during a run.
@@ -197,7 +198,7 @@ class Solver(ABC, Generic[W]):
             if warm is not None:  # without it the start may be a point of which the gradient is known
                 return self._run(problem, gram, None, Stop(), None, meter)
             return not_begun(u, problem.ridge * u - problem.p, meter.limit, problem.n_groups)
-        state = State(problem, gram, u, g, stop, warm=warm)
+        state = state_of(problem, gram, u, g, stop, warm)
         state.left = stop.iterations(problem.m)
         loop = Loop(self, state, callback, meter)
         try:

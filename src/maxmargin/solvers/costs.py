@@ -69,8 +69,9 @@ REGRESSION_PATIENCE = 100
 
 #: Multiplications up to which a problem is in the working set as a whole (some 3 ms). [peers: breast_cancer]
 AT_ONCE = 60_000_000
-#: Variables from which on the working set is twice as large: size below, size above. [variables; peers: a9a]
-LARGE_PROBLEM, WORKING_SET, LARGE_WORKING_SET = 10_000, 1024, 2048
+#: Variables from which on a working set may have a size; a set of more than 2,048 must have this number of
+#: non-zero variables per place, too. [variables and places, variables; peers: a9a, cod-rna; growth]
+WORKING_SETS, WORKING_SET_SUPPORT = ((0, 1024), (10_000, 2048), (40_000, 4096), (100_000, 8192)), 2
 #: Newcomers to a working set on each side: one in so many of its places. [not tuned]
 NEWCOMERS = 6
 #: Share of the violation to which a part of the problem is solved, in a working set or a block of a path.

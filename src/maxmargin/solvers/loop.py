@@ -187,7 +187,7 @@ class Loop:
         state, problem = self.state, self.state.problem
         if self._precision.replaced:
             self._precision.replaced = False
-            state.least, state.most = problem.extremes(state.u, state.g)
+            state.look()
             self._work = self.solver.rows_replaced(state, self._work)
         state.left = state.stop.iterations(problem.m) - state.n_iter
         before = state.n_iter
@@ -202,15 +202,15 @@ class Loop:
     def _look(self) -> _Checkpoint:
         """A record of the state; sets its extremes and target."""
         state, problem, meter = self.state, self.state.problem, self.meter
-        state.least, state.most = problem.extremes(state.u, state.g)
-        scale = problem.tolerance_scale(state.u, state.g)
+        state.look()
+        scale = state.scale()
         worst = widest(state.least, state.most)
         record = Record(
             n_iter=state.n_iter,
             seconds=meter.seconds,
             violation=worst * scale if worst > 0 else 0.0,
             objective=state.objective(),
-            n_support=int(np.count_nonzero(state.u)),
+            n_support=state.n_support,
             n_kernel_evals=meter.evals(state.gram),
             n_kernel_calls=meter.calls(state.gram),
         )
@@ -231,7 +231,7 @@ class Loop:
             if self._precision.hopeless:
                 return Status.STALLED
             state.stuck = False
-        elif state.problem.infeasible(state.u, state.g, state.gram):
+        elif state.infeasible():
             return Status.INFEASIBLE
         elif state.stuck:
             # No step is possible in this precision: float64 rows, or the end.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin._types import Floats, Rows
+from maxmargin._types import Floats, Index, Mask, Rows
 from maxmargin.dual import Dual
 
 
@@ -88,6 +88,8 @@ class State:
     #: Extremes of the groups at the last checkpoint, see `Dual.extremes`.
     least: Floats = field(default_factory=lambda: np.empty(0))
     most: Floats = field(default_factory=lambda: np.empty(0))
+    #: Variables that are not zero, at the last checkpoint.
+    n_support: int = 0
     #: Set by a solver that cannot improve u in the precision of its rows.
     stuck: bool = False
     #: While it is set, g holds for the active variables only, among them all that have moved since then; the
@@ -110,6 +112,50 @@ class State:
         """End at the point that was last remembered, where what came after cannot be completed."""
         self.u, self.g, self.anchor = self._kept_u, self._kept_g, None
         self.gram, self.noise = self._kept_rows, self._kept_noise  # in whose precision the gradient is
+
+    # -- the point and its gradient, which need not be in this process: see `remote_state` ----------
+
+    def look(self) -> None:
+        """Find the extremes of the groups, and count the variables that are not zero."""
+        self.least, self.most = self.problem.extremes(self.u, self.g)
+        self.n_support = int(np.count_nonzero(self.u))
+
+    def scale(self) -> float:
+        """See `Dual.tolerance_scale`."""
+        return self.problem.tolerance_scale(self.u, self.g)
+
+    def infeasible(self) -> bool:
+        """See `Dual.infeasible`."""
+        return self.problem.infeasible(self.u, self.g, self.gram)
+
+    def gradient_at(self, some: Index) -> Floats:
+        """The gradient of variables that `violators` has returned, or that are members of a working set."""
+        return self.g[some]
+
+    def violators(self, inside: Mask, wanted: int) -> Index:
+        """The `wanted` worst violators of either side that are not `inside`."""
+        from maxmargin.solvers.violators import worst_violators  # compiled: not at import
+
+        problem = self.problem
+        out = np.empty(2 * wanted, np.int64)
+        found = worst_violators(
+            self.g, self.u, problem.lo, problem.hi, problem.group, inside, self.least, self.most, wanted, out
+        )
+        return out[:found].astype(np.intp)
+
+    def move(self, idx: Index, delta: Floats, members: Index, keep: Mask) -> None:
+        """Move variables and bring the gradient up to date.
+
+        `members` are those whose gradient the solver will ask for, and `keep` marks the moved ones whose
+        kernel rows will be needed again.
+        """
+        self.set_variables(idx, delta)
+        self.problem.update(self.g, idx, delta, self.gram, keep)
+
+    def set_variables(self, idx: Index, delta: Floats) -> None:
+        """Add `delta` to variables; the gradient is then out of date."""
+        # The sum may round past the bound that the inner solver hit exactly.
+        self.u[idx] = np.clip(self.u[idx] + delta, self.problem.lo[idx], self.problem.hi[idx])
 
     def objective(self) -> float:
         """f(u)."""

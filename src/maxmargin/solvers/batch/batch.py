@@ -27,8 +27,9 @@ from maxmargin.solvers.batch.shrinking import Shrunk
 from maxmargin.solvers.batch.weights import WeightSteps
 from maxmargin.solvers.batch.whole import WholeProblems
 from maxmargin.solvers.batch.whole_regression import WholeRegression
-from maxmargin.solvers.batch.working_set import LARGEST, WorkingSet
+from maxmargin.solvers.batch.working_set import LARGEST, WorkingSet, default_size
 from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
+from maxmargin.solvers.pairs import LONGEST
 from maxmargin.solvers.solution import Observer, Solution
 from maxmargin.solvers.solutions import Solutions
 from maxmargin.solvers.state import State, Stop
@@ -61,7 +62,8 @@ class Batch(Solver[BatchWork]):
     Parameters
     ----------
     working_set : int, optional
-        Size of the working set, at most 2,048; by default 1,024, for 10,000 variables and more 2,048.
+        Size of the working set, at most 8,192; by default 1,024, for 10,000 variables and more 2,048. With
+        40,000 variables it grows to 4,096, with 100,000 to 8,192, once twice as many are not zero.
     finish : {"auto", "newton", "rosen", "conjugate", None}
         What is done once it is nearly known which variables are free, see `maxmargin.solvers.batch.newton`:
         Newton steps when they pay ("auto"), or always; gradient projection along steepest or conjugate
@@ -97,7 +99,7 @@ class Batch(Solver[BatchWork]):
 
     def accepts(self, problem: Dual) -> bool:
         """Any problem whose groups find a place in the working set."""
-        return problem.n_groups <= LARGEST // 2
+        return problem.n_groups <= LONGEST // 2
 
     def begin(self, state: State) -> BatchWork:
         """An empty working set and its buffers, in the precision of the rows."""
@@ -105,17 +107,22 @@ class Batch(Solver[BatchWork]):
         return BatchWork(
             set=WorkingSet(state, self.working_set),
             progress=Progress(),
+            no_shrinking=not state.gram.resident,
             finish=FaceFinish(self.finish == "conjugate") if projected else NewtonFinish(),
             finishes=0 if self.finish is None else costs.FINISHES,
         )
 
     def rows_replaced(self, state: State, work: BatchWork) -> BatchWork:
         """The same members in a new working set."""
-        old, work.set = work.set, WorkingSet(state, self.working_set)
-        if not work.set.whole:
-            work.set.enter(old.ids[old.ids >= 0], state.g)
+        self._replace_set(state, work)
         work.progress = Progress()
         return work
+
+    def _replace_set(self, state: State, work: BatchWork) -> None:
+        """The same members in a new working set, of the size that suits the present support."""
+        old, work.set = work.set, WorkingSet(state, self.working_set)
+        if not work.set.whole:
+            work.set.enter(old.ids[old.ids >= 0], state)
 
     def solve_many(
         self,
@@ -170,7 +177,7 @@ class Batch(Solver[BatchWork]):
 
         Hard is one with a tight tolerance, or one large enough for float32 that was given float64 rows.
         """
-        if self.working_set is not None:
+        if self.working_set is not None or not gram.resident:
             return None
         if any(sub.problem.n_groups not in (1, len(sub.segments)) for sub in problems.typical):
             return None
@@ -179,7 +186,7 @@ class Batch(Solver[BatchWork]):
             regression = WholeRegression.over(gram, problems.bounds, typical, stop)
             if regression is not None:
                 return regression
-        alone = not many and costs.FINISH_FROM <= typical[0].m <= LARGEST
+        alone = not many and costs.FINISH_FROM <= typical[0].m <= LONGEST
         double = gram.dtype == np.float64 and not gram.given  # by choice: the user's matrix is as it is
         hard = stop.tol <= costs.FINISH_TOL or (double and gram.n > costs.DOUBLE_ELSE_UP_TO)
         if alone and hard and self.finish is not None:
@@ -197,7 +204,11 @@ class Batch(Solver[BatchWork]):
             return
         if not working.whole:
             self._shrink(state, work)
-            fresh = working.enter(working.candidates(state), state.g)
+            if self.working_set is None and default_size(state.problem.m, state.n_support) > working.size:
+                self._replace_set(state, work)
+                working = work.set
+                working.restrict(work.shrunk.active if work.shrunk else None)
+            fresh = working.enter(working.candidates(state), state)
         steps, moved, delta = working.solve(state, self._stage(state, work))
         work.slow = steps if working.whole and steps >= costs.SLOW * len(working.ids) else 0
         working.take_step(state, moved, delta, work.shrunk)
@@ -253,7 +264,7 @@ class Batch(Solver[BatchWork]):
     def _finish(self, state: State, work: BatchWork) -> bool:
         """A Newton step, if it is time for one."""
         progress, finish = work.progress, work.finish
-        if self.finish is None:
+        if self.finish is None or not state.gram.resident:
             return False
         if not finish.free_set_stable(state) or progress.since_finish < costs.FINISH_EVERY:
             return False

@@ -22,7 +22,7 @@ from maxmargin._types import Index, RowData, Rows
 from maxmargin.dual import Dual
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 from maxmargin.kernels.inverted import add_lists, lists_of
-from maxmargin.kernels.panels import Lines, Panels
+from maxmargin.kernels.panels import Lines, Panels, padded
 from maxmargin.solvers.pairs import begin, fetch, has, is_kind
 
 
@@ -57,7 +57,7 @@ def block_for(problem: Dual, gram: Rows, size: int) -> Block:
     """A block for a working set of `size` places, of the quicker kind that can hold it."""
     plain = problem.coupling.shape == (1, 1) and problem.coupling[0, 0] == 1.0 and not problem.shift
     if plain and gram.panelled:
-        return PanelBlock(problem, gram, size)
+        return (PanelBlock if gram.on_demand is not None else GatheredBlock)(problem, gram, size)
     if plain and (gram.given or (gram.by_frequency is not None and gram.capacity >= gram.n)):
         return CachedBlock(problem, gram, size)
     return (IndexBlock if plain and gram.by_frequency is not None else FullBlock)(problem, gram, size)
@@ -124,6 +124,36 @@ class PanelBlock(Block):
         return BlockRows(
             self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *self._lines, self._samples,
             self._norm, panels.values, panels.norm, panels.d, *_no_table(self.Q.dtype), *self._lists,
+        )  # fmt: skip
+
+
+class GatheredBlock(Block):
+    """Copies of the members in panels, rows on demand, where the samples are not laid out in memory."""
+
+    def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
+        width = padded(size, gram.dtype)
+        super().__init__(problem, gram, width, size)
+        self._valid = np.zeros(size, np.bool_)
+        self._lists = _no_lists(gram.dtype)
+
+    def enter(self, places: Index, ids: Index) -> None:
+        """All members are gathered: that takes as long as some dozens of rows."""
+        super().enter(places, ids)
+        there = np.flatnonzero(ids >= 0)
+        data = self.gram.gather(self.problem.row[ids[there]])
+        order = np.full(len(ids), -1)
+        order[there] = np.arange(len(there))
+        self._data, self._samples = data, np.maximum(order, 0)
+        self._panels = Panels(data.lines, data.d, data.norm, data.slope, order)
+        self._valid[:] = False
+
+    @property
+    def rows(self) -> BlockRows:
+        """For the pair loop."""
+        data, panels = self._data, self._panels
+        return BlockRows(
+            self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *data.lines, self._samples,
+            data.norm, panels.values, panels.norm, panels.d, *_no_table(self.Q.dtype), *self._lists,
         )  # fmt: skip
 
 

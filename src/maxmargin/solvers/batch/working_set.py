@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._compiled.intrinsics import INDEX_BITS
-from maxmargin._compiled.jit import compiled
 from maxmargin._compiled.limits import call, current
 from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_rows
@@ -18,11 +16,34 @@ from maxmargin.dual import middles, widest
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.block import block_for
 from maxmargin.solvers.batch.shrinking import Shrunk
-from maxmargin.solvers.pairs import Places, pair_steps
+from maxmargin.solvers.pairs import LONGEST, Places, pair_steps
 from maxmargin.solvers.state import State
 
 _EMPTY, _BOUND, _FREE = range(3)
-LARGEST = 1 << INDEX_BITS
+#: Members at most: their block of kernel values takes 268 MB in float32.
+LARGEST = 8192
+
+
+def default_size(m: int, support: int) -> int:
+    """The size of a working set for m variables, `support` of which are not zero.
+
+    In a larger set fewer variables have to come back, but its block of kernel values takes longer to fill:
+    it pays where far more variables are needed than have a place.
+    """
+    return max(
+        size
+        for least, size in costs.WORKING_SETS
+        if m >= least and (size <= LONGEST or support > costs.WORKING_SET_SUPPORT * size)
+    )
+
+
+def _cut(parts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of each group as ranges that the pair loop can take, and the first range of each group."""
+    ranges, of_groups = [0], [0]
+    for start, stop in zip(parts[:-1].tolist(), parts[1:].tolist(), strict=True):
+        ranges += [*range(start + LONGEST, stop, LONGEST), stop]
+        of_groups.append(len(ranges) - 1)
+    return np.array(ranges), np.array(of_groups)
 
 
 class WorkingSet:
@@ -34,8 +55,9 @@ class WorkingSet:
         m, groups = problem.m, problem.n_groups
         if size is None:
             # A small problem is solved at once, if its whole matrix costs less than a few outer iterations.
-            self.whole = m <= LARGEST and m * m * gram.cost <= costs.AT_ONCE
-            size = costs.LARGE_WORKING_SET if m >= costs.LARGE_PROBLEM else costs.WORKING_SET
+            self.whole = m <= LONGEST and m * m * gram.cost <= costs.AT_ONCE
+            # Rows that live elsewhere should not be asked for twice.
+            size = default_size(m, int(np.count_nonzero(state.u))) if gram.resident else LARGEST
         else:
             self.whole = m <= size
         counts = np.bincount(problem.group, minlength=groups)
@@ -44,6 +66,7 @@ class WorkingSet:
         # Group k owns the places parts[k]:parts[k + 1].
         self.parts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         q = int(self.parts[-1])
+        self.size = size
         self.ids = np.full(q, -1, np.intp)
         self.since = np.zeros(q, np.int64)
         self.inside = np.zeros(m, np.bool_)
@@ -51,11 +74,10 @@ class WorkingSet:
         self.clock = 0
         dtype = gram.dtype
         self.block = block_for(problem, gram, q)
-        # A group is one range of places, at which its members are.
+        ranges, of_groups = _cut(self.parts)
         self.places = Places(
-            ranges=self.parts, groups=np.arange(groups + 1), diag=self.block.diag,
-            up=aligned(q, dtype), down=aligned(q, dtype),
-        )  # fmt: skip
+            ranges=ranges, groups=of_groups, diag=self.block.diag, up=aligned(q, dtype), down=aligned(q, dtype)
+        )
         unit = float(np.max(np.abs(problem.diag(gram)), initial=0.0)) or 1.0
         self.tau = dtype.type(unit * (1e-6 if dtype == np.float32 else 1e-12))
         self.big = dtype.type(1e30 if dtype == np.float32 else 1e300)
@@ -65,18 +87,12 @@ class WorkingSet:
 
     def candidates(self, state: State) -> NDArray[np.intp]:
         """The worst violators outside, a limited number of either side."""
-        problem = self.problem
-        out = np.empty(2 * self.most_new, np.int64)
-        found = _select(
-            state.g, state.u, problem.lo, problem.hi, problem.group, self.inside,
-            state.least, state.most, self.most_new, out,
-        )  # fmt: skip
-        return out[:found].astype(np.intp)
+        return state.violators(self.inside, self.most_new)
 
-    def enter(self, new: NDArray[np.intp], g: NDArray[np.float64]) -> int:
+    def enter(self, new: NDArray[np.intp], state: State) -> int:
         """Bring variables in, in place of members at a bound, then of the oldest; how many came.
 
-        Where a group wants more than half of its places, those with the least and the largest gradients g.
+        Where a group wants more than half of its places, those with the least and the largest gradients.
         """
         self.clock += 1
         if not len(new):
@@ -93,7 +109,7 @@ class WorkingSet:
             most = max(2, len(places) // 2) if shared else len(places)
             if len(mine) > most:
                 # Of many groups each has few places: newcomers must not drive out all who could make room.
-                mine = mine[np.argsort(g[mine], kind="stable")]
+                mine = mine[np.argsort(state.gradient_at(mine), kind="stable")]
                 mine = np.concatenate([mine[: most - most // 2], mine[len(mine) - most // 2 :]])
             at.append(np.sort(places[order[: len(mine)]]))
             who.append(mine)
@@ -106,10 +122,11 @@ class WorkingSet:
         self.block.enter(places, self.ids)
         return len(members)
 
-    def _standing(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
-        """0 for empty places, 1 for members at a bound, 2 for free ones."""
+    def _standing(self, places: NDArray[np.intp], delta: float | NDArray[np.float64] = 0.0) -> NDArray[np.int64]:
+        """0 for empty places, 1 for members at a bound, 2 for free ones; after a step `delta`."""
         ids = self.ids[places]
-        free = (self.u[ids] > self.problem.lo[ids]) & (self.u[ids] < self.problem.hi[ids])
+        u = self.u[ids] + delta
+        free = (u > self.problem.lo[ids]) & (u < self.problem.hi[ids])
         return np.where(ids < 0, _EMPTY, np.where(free, _FREE, _BOUND))
 
     def solve(self, state: State, at_least: float = 0.0) -> tuple[int, NDArray[np.intp], NDArray[np.float64]]:
@@ -124,7 +141,7 @@ class WorkingSet:
             lo[ids < 0] = hi[ids < 0] = u[ids < 0]  # an empty place cannot move
         # Only differences inside a group matter: centred, they survive the rounding to float32.
         middle = middles(state.least, state.most)
-        g = (state.g[ids] - middle[problem.group[ids]]).astype(self.gram.dtype)
+        g = (state.gradient_at(ids) - middle[problem.group[ids]]).astype(self.gram.dtype)
         gap = widest(state.least, state.most)
         # Part of the problem is solved as well as the rest deserves, the whole of it to the end.
         tol = 0.5 * state.target if self.whole else max(0.5 * state.target, costs.INNER * gap)
@@ -152,79 +169,15 @@ class WorkingSet:
     ) -> None:
         """Move the members and bring the gradient up to date."""
         members = self.ids[moved]
-        state.u[members] += delta
-        # The sum may round past the bound that the inner solver hit exactly.
-        np.clip(state.u, self.problem.lo, self.problem.hi, out=state.u)
+        if not self.whole and shrunk is None:
+            state.move(members, delta, self.ids[self.ids >= 0], self._standing(moved, delta) == _FREE)
+            return
+        state.set_variables(members, delta)
         if self.whole:
             change = np.zeros(len(self.ids))
             add_rows(change, self.block.Q, moved, delta, 0, len(self.ids))
             with np.errstate(over="ignore", invalid="ignore"):  # the end of the run looks for overflow
                 state.g[self.ids] += change
-        elif shrunk is not None:
-            shrunk.update(state.g, members, delta, state)
         else:
-            self.problem.update(state.g, members, delta, self.gram, self._standing(moved) == _FREE)
-
-
-@compiled()
-def _select(g, u, lo, hi, group, inside, least, most, wanted, out):
-    """The `wanted` worst violators of either side outside the working set; how many were found.
-
-    A histogram of the violations finds the threshold in one pass, without sorting. Of those in the
-    threshold's bin an evenly spaced choice is taken, so that ties do not favour the first rows.
-    """
-    bins = 1024
-    high, low = np.zeros(bins + 1, np.int64), np.zeros(bins + 1, np.int64)
-    widest = 0.0
-    for k in range(len(least)):
-        widest = max(widest, most[k] - least[k])
-    if not widest > 0 or widest == np.inf:
-        return 0
-    unit = (bins - 0.001) / widest
-    m = len(g)
-    for t in range(m):
-        if not inside[t]:
-            k = group[t]
-            if u[t] < hi[t] and g[t] < most[k]:
-                high[int((most[k] - g[t]) * unit)] += 1
-            if u[t] > lo[t] and g[t] > least[k]:
-                low[int((g[t] - least[k]) * unit)] += 1
-    cut_high = cut_low = bins
-    left_high = left_low = wanted
-    while cut_high > 0 and high[cut_high] <= left_high:
-        left_high -= high[cut_high]
-        cut_high -= 1
-    while cut_low > 0 and low[cut_low] <= left_low:
-        left_low -= low[cut_low]
-        cut_low -= 1
-    pace_high = left_high / max(1, high[cut_high])
-    pace_low = left_low / max(1, low[cut_low])
-    due_high = due_low = 0.5
-    found = 0
-    for t in range(m):
-        if inside[t]:
-            continue
-        k = group[t]
-        take = False
-        if u[t] < hi[t] and g[t] < most[k]:
-            v = int((most[k] - g[t]) * unit)
-            if v > cut_high:
-                take = True
-            elif v == cut_high:
-                due_high += pace_high
-                if due_high >= 1.0:
-                    due_high -= 1.0
-                    take = True
-        if not take and u[t] > lo[t] and g[t] > least[k]:
-            v = int((g[t] - least[k]) * unit)
-            if v > cut_low:
-                take = True
-            elif v == cut_low:
-                due_low += pace_low
-                if due_low >= 1.0:
-                    due_low -= 1.0
-                    take = True
-        if take and found < len(out):
-            out[found] = t
-            found += 1
-    return found
+            assert shrunk is not None
+            shrunk.update(state.g, members, delta, state)
