@@ -70,6 +70,8 @@ EXPANSION_ROWS, EXPANSION_COLUMNS = 256, 2048
 EXPANSION_GIVEN = 1 << 17
 #: Rows and columns of a streamed tile, which is used once. [rows, columns; not tuned]
 STREAM_ROWS, STREAM_COLUMNS = 256, 2048
+#: Samples from elsewhere that are prepared at a time for sums with them. [rows; not tuned]
+FOREIGN_ROWS = 4096
 #: Rows of dense data that are gathered at a time for a product with weights. [rows; not tuned]
 WEIGHTS_ROWS = 2048
 #: Share of the rows above which a product with all of them takes less than gathering some. [share; not tuned]

@@ -122,8 +122,8 @@ class RemoteGradient(Protocol):
     def put(self, u: Floats, g: Floats) -> None:
         """Go to a point with a known gradient."""
 
-    def step(self, idx: Index, delta: Floats, new: Floats, members: Index, wanted: int) -> RemoteReply:
-        """Move the variables `idx` by `delta`, to the values `new`; `wanted` outsiders of either side."""
+    def step(self, u: Floats, idx: Index, delta: Floats, members: Index, wanted: int) -> RemoteReply:
+        """Move the variables `idx` by `delta`, to the point u; `wanted` outsiders of either side."""
 
     def keep(self) -> None:
         """Remember the present point."""
@@ -131,8 +131,8 @@ class RemoteGradient(Protocol):
     def undo(self) -> None:
         """Return to the point that was remembered, from which at most one step has been taken."""
 
-    def entries(self) -> Floats:
-        """All entries."""
+    def entries(self, u: Floats) -> Floats:
+        """All entries, at the present point u."""
 
 
 class Rows(Tally, Protocol):

@@ -11,6 +11,7 @@ from maxmargin import solvers
 from maxmargin._sklearn import num_samples
 from maxmargin._types import Index, Rows
 from maxmargin.dual import Dual
+from maxmargin.estimators._elsewhere import SamplesElsewhere
 from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.many import Subproblems
@@ -65,6 +66,8 @@ class Plan:
 
     def gram(self, X: Any, kernel: Any, order: Index, problems: Subproblems) -> Rows:
         """The kernel rows ``X[order]``."""
+        if isinstance(X, SamplesElsewhere):
+            return X.gram(kernel, order, self.dtype, self.n_jobs)
         from maxmargin.gram.gram import Gram  # compiled loops: not at import
 
         index = None if np.array_equal(order, np.arange(num_samples(X))) else order

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from maxmargin import solvers
 from maxmargin._compiled.threads import effective_n_jobs
 from maxmargin._sklearn import check_sample_weight, num_samples
+from maxmargin.estimators._elsewhere import SamplesElsewhere
 from maxmargin.estimators._plain import plain_samples, plain_targets, without_names
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators.model import KernelModel
@@ -46,6 +47,10 @@ def _checks(kernel: Any) -> dict[str, Any]:
 
 def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any]:
     """Check X, y and the parameters that training depends on; sets scikit-learn's attributes of the input."""
+    if isinstance(X, SamplesElsewhere):  # checked where they are
+        solvers.get(estimator.solver)
+        estimator.n_features_in_, estimator.shape_fit_ = X.shape[1], X.shape
+        return X, y
     if sp.issparse(X) and estimator.kernel == "precomputed":
         raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix.")
     by_features = not callable(estimator.kernel) and estimator.kernel != "precomputed"

@@ -110,13 +110,13 @@ class KernelModel:
         ValueError
             If a coefficient or an intercept is not finite.
         """
-        sparse = sp.issparse(X) and not callable(kernel.name)
         if kernel.name == "precomputed":
             vectors = None
         elif callable(kernel.name):
             vectors = safe_indexing(X, support)
         else:
             vectors = configured(X[support])
+        sparse = sp.issparse(vectors) and not callable(kernel.name)
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "

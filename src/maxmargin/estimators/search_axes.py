@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maxmargin._types import Index
+from maxmargin.estimators._elsewhere import SamplesElsewhere
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.kernels.kernel import Kernel
 
@@ -45,6 +46,9 @@ def kernel_of(estimator: Any, X: Any, kept: Index) -> Kernel:
         Raises ValueError if gamma cannot be estimated.
     """
     plain = callable(estimator.kernel) or estimator.kernel in ("precomputed", "linear")
+    if isinstance(X, SamplesElsewhere):
+        gamma = 0.0 if plain else X.gamma(estimator.gamma)
+        return Kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     if estimator.gamma == "scale" and not plain and len(kept) < X.shape[0]:
         X = X[kept]
     gamma = 0.0 if plain else resolve_gamma(estimator.gamma, X)

@@ -44,7 +44,7 @@ class RemoteState(State):
         """All entries of the gradient, which are here from now on until the next step."""
         if not self._here:
             assert self.remote is not None
-            self._g = self.remote.entries()
+            self._g = self.remote.entries(self.u)
             self._here = True
         return self._g
 
@@ -61,7 +61,7 @@ class RemoteState(State):
                 assert self.remote is not None
             self.remote.put(self.u if not len(idx) else _before(self.u, idx, self._undo), self._g)
             self._here = False
-        reply = self.remote.step(idx, delta, self.u[idx], members, self._wanted)
+        reply = self.remote.step(self.u, idx, delta, members, self._wanted)
         self._g[reply.ids] = reply.values
         self._reply = reply
         return reply
@@ -97,6 +97,17 @@ class RemoteState(State):
         self._wanted = wanted
         if self._here:
             return super().violators(inside, wanted)
+        found = self._outside(inside, wanted)
+        if not len(found) and np.max(self.most - self.least) > self.target:
+            # What was proposed lies outside of the extremes that were known then.
+            nothing = np.empty(0, np.intp)
+            self._step(nothing, np.empty(0), np.flatnonzero(inside))
+            self.look()
+            found = self._outside(inside, wanted)
+        return found
+
+    def _outside(self, inside: Mask, wanted: int) -> Index:
+        """The worst of the violators that came with the last reply."""
         reply, problem = self._reply, self.problem
         assert reply is not None
         out = np.unique(reply.ids[: reply.outside])

@@ -1,0 +1,133 @@
+"""Training of an ordinary estimator on samples that live on the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from maxmargin import _costs as costs
+from maxmargin._types import Index
+from maxmargin.dask.data import TrainingData
+from maxmargin.dask.frame import Frame
+from maxmargin.dask.rows import ClusterRows, Samples
+from maxmargin.dask.session import Session, Traffic
+from maxmargin.estimators._elsewhere import SamplesElsewhere
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.solvers.batch import Batch
+
+# Rows of a chunk at most: what is sent to one stays below the 10 MB at which dask warns about large graphs.
+_LARGEST_CHUNK = 200_000
+# Rows of a chunk at least: with fewer, a task takes less time than its way to the worker and back.
+_SMALLEST_CHUNK = 2_000
+
+
+class ClusterSamples(SamplesElsewhere):
+    """The samples of `TrainingData`, for the `fit` of an ordinary estimator.
+
+    Parameters
+    ----------
+    data : TrainingData
+        Checked partitions on the workers.
+    """
+
+    def __init__(self, data: TrainingData) -> None:
+        self.data, self.shape, self.dtype = data, data.shape, data.dtype
+        self.traffic: Traffic | None = None
+        self._samples: Samples | None = None
+
+    def gamma(self, gamma: str | float) -> float:
+        """See `resolve_gamma`; from pooled statistics of the chunks."""
+        return self.data.summary.gamma(gamma)
+
+    def gram(self, kernel: Kernel, order: Index, dtype: DTypeLike, n_jobs: int | None) -> ClusterRows:
+        """The kernel rows; chunks are made here, about one for each thread of the cluster."""
+        self.close()
+        client, n = self.data.client, self.shape[0]
+        threads = max(1, sum(client.nthreads().values()))
+        count = max(1, min(n // _SMALLEST_CHUNK, max(threads, -(-n // _LARGEST_CHUNK))))
+        pieces = self.data.pieces(count)
+        ends = np.cumsum([0] + [sum(b - a for _, a, b in piece) for piece in pieces])
+        chunk_of = np.searchsorted(ends, order, side="right").astype(np.int32) - 1
+        place = np.empty(len(order), np.int32)
+        orders = []
+        for i in range(count):
+            at = np.flatnonzero(chunk_of == i)
+            place[at] = np.arange(len(at), dtype=np.int32)
+            orders.append(order[at] - ends[i])
+        session = Session(client, self._frame(kernel), pieces, orders)
+        self.traffic = session.traffic
+        self._samples = Samples(session, chunk_of, place, n_jobs)
+        self._number = np.full(n, -1, np.int32)
+        self._number[order] = np.arange(len(order), dtype=np.int32)
+        return ClusterRows(self._samples, np.arange(len(order)), dtype)
+
+    def _frame(self, kernel: Kernel) -> Frame:
+        data, d = self.data, self.shape[1]
+        if callable(kernel.name):
+            return Frame(kernel, d, data.sparse)
+        few = data.summary.nonzero < costs.SPARSE_BELOW * data.summary.rows * d
+        sparse = few and (data.sparse or d >= costs.SPARSE_FEATURES)
+        centre = data.summary.sums / max(1, data.summary.rows) if kernel.translation_invariant and not sparse else None
+        if centre is not None and not np.isfinite(centre).all():
+            centre = np.zeros(d)
+        return Frame(kernel, d, sparse, centre)
+
+    def __getitem__(self, rows: Index) -> Any:
+        """Samples, as they were given: dense, or CSR."""
+        assert self._samples is not None
+        if not len(rows):
+            nothing = np.empty((0, self.shape[1]), self.dtype)
+            return sp.csr_array(nothing) if self.data.sparse else nothing
+        found = self._samples.get(self._number[rows])
+        if self.data.sparse:
+            return sp.csr_array(found)
+        return found.toarray() if sp.issparse(found) else found
+
+    def close(self) -> None:
+        """Release the chunks."""
+        if self._samples is not None:
+            self._samples.session.close()
+
+
+@contextmanager
+def on_cluster(data: TrainingData) -> Iterator[ClusterSamples]:
+    """The samples, whose chunks are released at the end."""
+    samples = ClusterSamples(data)
+    try:
+        yield samples
+    finally:
+        samples.close()
+
+
+def fit_distributed(estimator: Any, data: TrainingData) -> Traffic:
+    """Fit an ordinary estimator, in place, on samples that live on workers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        `maxmargin.SVC`, `NuSVC`, `SVR`, `NuSVR` or `OneClassSVM`, with its default solver.
+    data : TrainingData
+        Checked partitions, targets and weights.
+
+    Returns
+    -------
+    Traffic
+        Counts of calls, bytes and seconds.
+    """
+    if estimator.solver not in ("auto", "batch") and not isinstance(estimator.solver, Batch):
+        raise ValueError(
+            f"The solver {estimator.solver!r} cannot train on a cluster: use solver='auto', or distribute=False."
+        )
+    with on_cluster(data) as samples:
+        arguments = (samples,) if data.y is None else (samples, data.y)
+        estimator.fit(*arguments, sample_weight=data.weight)
+        estimator.n_features_in_ = data.shape[1]
+        if data.feature_names is not None:
+            estimator.feature_names_in_ = data.feature_names
+        assert samples.traffic is not None
+        return samples.traffic
