@@ -101,7 +101,10 @@ class Session:
         self.chunks = [self._make(i) for i in range(len(pieces))]
 
     def _make(self, i: int) -> Future:
+        """A chunk, wherever the scheduler puts it; at first chunks are spread evenly over all threads."""
         piece = self._pieces[i]
+        threads = self.client.nthreads()
+        slots = [worker for worker in sorted(threads) for _ in range(threads[worker])]
         return self.client.submit(
             make_chunk,
             self.frame,
@@ -110,6 +113,8 @@ class Session:
             *(part for part, _, _ in piece),
             key=f"chunk-{self._id}-{next(self._count)}",
             pure=False,
+            workers=[slots[i * len(slots) // len(self._pieces)]] if slots else None,
+            allow_other_workers=True,  # a wish: whoever is left may make it
         )
 
     def call(self, method: str, messages: Sequence[tuple[Any, ...] | None], *, limited: bool = True) -> list[Any]:
