@@ -201,10 +201,13 @@ class ClusterGradient:
         """Call chunks; those that have lost their part are rebuilt at the point u, and called again."""
         answers: dict[int, Any] = {}
         for _ in range(_ATTEMPTS):
+            made = list(self._session.made)
             answers |= self._call(method, {i: m for i, m in messages.items() if i not in answers}, limited=limited)
             lost = [i for i, answer in answers.items() if isinstance(answer, Behind)]
             if not lost:
                 return {i: answers[i] for i in messages}
+            for i in lost:
+                self._session.renew(i, made[i])
             self._rebuild(lost, u, version, limited)
             for i in lost:
                 del answers[i]

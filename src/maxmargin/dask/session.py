@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import threading
 import time
 import uuid
 from collections.abc import Sequence
@@ -98,7 +99,21 @@ class Session:
         self._id = f"0{uuid.uuid4().hex}"
         self._count = itertools.count()
         self.traffic = Traffic()
+        self._lock = threading.Lock()
+        #: How often each chunk was made.
+        self.made = [1] * len(pieces)
         self.chunks = [self._make(i) for i in range(len(pieces))]
+
+    def renew(self, i: int, made: int) -> None:
+        """Make a chunk again that has lost its parts, unless that was done since it was `made`.
+
+        Where a task was stolen by another worker, both have a copy of the chunk, and only one of them would
+        be rebuilt: of the new chunk there is one.
+        """
+        with self._lock:
+            if self.made[i] == made:
+                self.chunks[i] = self._make(i)
+                self.made[i] += 1
 
     def _make(self, i: int) -> Future:
         """A chunk, wherever the scheduler puts it; at first chunks are spread evenly over all threads."""
@@ -225,7 +240,7 @@ class Session:
                             "A part of the training data is lost, and the cluster has no recipe for it: pass dask "
                             "collections that are read from files, not data that were scattered."
                         )
-                self.chunks[i] = self._make(i)
+                self.renew(i, self.made[i])
 
     def close(self) -> None:
         """Release the chunks."""

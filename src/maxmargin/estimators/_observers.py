@@ -37,7 +37,7 @@ class Observers:
             from maxmargin.estimators._report import LiveTable
 
             title = f"{type(estimator).__name__}, solver {estimator.solver}"
-            self._table = self._stack.enter_context(LiveTable(title))
+            self._table = self._stack.enter_context(LiveTable(title, estimator.tol))
         return self
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""The live table of progress that ``verbose`` shows."""
+"""The live table of progress that ``verbose`` shows, with a bar for the problem under way."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
+from maxmargin.estimators._progress import Course, duration
 from maxmargin.solvers.solution import Record, Solution
 
 # The gap is computed once a problem is solved: until then its column is empty.
@@ -16,13 +17,24 @@ _TITLES = (
 
 
 class LiveTable:
-    """A table with one line per problem, redrawn in a terminal and printed line by line elsewhere."""
+    """A table with one line per problem, redrawn in a terminal and printed once at the end elsewhere.
 
-    def __init__(self, title: str, pause: float = 0.2) -> None:
+    Parameters
+    ----------
+    title : str
+        Its title.
+    tol : float
+        The violation at which a problem ends.
+    pause : float
+        Seconds between two redraws at least.
+    """
+
+    def __init__(self, title: str, tol: float, pause: float = 0.2) -> None:
         from rich.console import Console
 
         self._console = Console()
-        self._title, self._pause = title, pause
+        self._title, self._tol, self._pause = title, tol, pause
+        self._courses: dict[str, Course] = {}
         self._rows: dict[str, Record] = {}
         self._gaps: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -54,12 +66,27 @@ class LiveTable:
         """Show the latest record of a problem."""
         with self._lock:
             self._rows[problem] = record
+            self._courses.setdefault(problem, Course(self._tol)).add(record.violation, record.seconds)
             now = time.monotonic()
             if now - self._drawn < self._pause:
                 return
             self._drawn = now
             if self._live is not None:
-                self._live.update(self._table(), refresh=True)
+                from rich.console import Group
+
+                self._live.update(Group(self._table(), *self._bar(problem)), refresh=True)
+
+    def _bar(self, problem: str) -> list[Any]:
+        """The violation of a problem on a logarithmic scale, and the time left."""
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        course, record = self._courses[problem], self._rows[problem]
+        text = (
+            f"violation {record.violation:.1e}, ends at {self._tol:g}; about {duration(course.left)} left "
+            f"after {duration(record.seconds)}"
+        )
+        return [ProgressBar(total=1.0, completed=course.share, width=60), Text(text)]
 
     def end(self, problem: str, solution: Solution) -> None:
         """Show the relative gap at the end of a problem's run."""
