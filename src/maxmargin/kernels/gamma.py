@@ -38,12 +38,17 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Floats | None = None) -> f
     with np.errstate(over="ignore", invalid="ignore"):
         sparse = sp.issparse(X)
         variance = _sparse_variance(without_duplicates(X.tocsr()), weight) if sparse else _variance(X, weight)
+    return gamma_of_variance(X.shape[1], variance)
+
+
+def gamma_of_variance(n_features: int, variance: float) -> float:
+    """The number for ``gamma="scale"`` from the variance of all entries; 1 if they are all equal."""
     if not np.isfinite(variance):
         raise ValueError(
             "The dual coefficients or intercepts are not finite: gamma='scale' needs the variance of X, "
             "which is too large for float64. Scale the features, for example with StandardScaler."
         )
-    return 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
+    return 1.0 / (n_features * variance) if variance != 0 else 1.0
 
 
 def _variance(X: Any, weight: Floats | None) -> float:
