@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function as ovr_decision_function
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _get_feature_names as feature_names_of
 from sklearn.utils.validation import _num_samples as num_samples
 
 try:  # scikit-learn 1.9 and later
@@ -43,6 +44,7 @@ __all__ = [
     "check_method_params",
     "check_refit",
     "check_sample_weight",
+    "feature_names_of",
     "fit_context",
     "is_default_score",
     "num_samples",
