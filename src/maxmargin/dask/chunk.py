@@ -217,7 +217,13 @@ class Chunk:
             o = 0
             for start, stop in runs:
                 add_samples(
-                    kernel, A, columns, coef[s : s + costs.FOREIGN_ROWS], start, stop, out[o : o + stop - start]
+                    kernel,
+                    A,
+                    columns,
+                    coef[s : s + costs.FOREIGN_ROWS],
+                    start,
+                    stop,
+                    out[o : o + stop - start],
                 )
                 o += stop - start
         return out

@@ -72,7 +72,9 @@ class ClusterGradient:
             str(self.rows.dtype),
         )
 
-    def _call(self, method: str, messages: dict[int, tuple[Any, ...]], *, limited: bool = True) -> dict[int, Any]:
+    def _call(
+        self, method: str, messages: dict[int, tuple[Any, ...]], *, limited: bool = True
+    ) -> dict[int, Any]:
         k = len(self.rows.where)
         answers = self._session.call(method, [messages.get(i) for i in range(k)], limited=limited)
         return {i: answers[i] for i in messages}
@@ -202,7 +204,9 @@ class ClusterGradient:
         answers: dict[int, Any] = {}
         for _ in range(_ATTEMPTS):
             made = list(self._session.made)
-            answers |= self._call(method, {i: m for i, m in messages.items() if i not in answers}, limited=limited)
+            answers |= self._call(
+                method, {i: m for i, m in messages.items() if i not in answers}, limited=limited
+            )
             lost = [i for i, answer in answers.items() if isinstance(answer, Behind)]
             if not lost:
                 return {i: answers[i] for i in messages}
@@ -211,7 +215,9 @@ class ClusterGradient:
             self._rebuild(lost, u, version, limited)
             for i in lost:
                 del answers[i]
-        raise RuntimeError("Workers lose their part of the gradient as fast as it is rebuilt: look at their logs.")
+        raise RuntimeError(
+            "Workers lose their part of the gradient as fast as it is rebuilt: look at their logs."
+        )
 
     def _rebuild(self, chunks: list[int], u: Floats, version: int, limited: bool) -> None:
         """Send chunks all support vectors, piece by piece."""

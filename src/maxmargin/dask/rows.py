@@ -40,7 +40,9 @@ class Samples:
         Threads of the client.
     """
 
-    def __init__(self, session: Session, chunk: NDArray[np.int32], place: NDArray[np.int32], n_jobs: int | None) -> None:
+    def __init__(
+        self, session: Session, chunk: NDArray[np.int32], place: NDArray[np.int32], n_jobs: int | None
+    ) -> None:
         self.session, self.frame = session, session.frame
         self.chunk, self.place, self.n = chunk, place, len(chunk)
         self.store = Store(self.n)
@@ -58,7 +60,8 @@ class Samples:
         self.diag = joined([a.diag for a in about])
         distance = self.frame.kernel.translation_invariant
         self.roundings = [
-            Rounding(max(a.units[k] for a in about), joined([a.sizes[k] for a in about]), distance) for k in (0, 1)
+            Rounding(max(a.units[k] for a in about), joined([a.sizes[k] for a in about]), distance)
+            for k in (0, 1)
         ]
         self.cost = max(a.cost for a in about)
         self.distant = sum(a.distant for a in about)
@@ -84,7 +87,8 @@ class Samples:
         messages = [(self.place[part],) if len(part) else None for part in parts]
         answers = self.session.call("take", messages, limited=False)
         self.store.put(
-            np.concatenate([part for part in parts if len(part)]), stacked([a for a in answers if a is not None])
+            np.concatenate([part for part in parts if len(part)]),
+            stacked([a for a in answers if a is not None]),
         )
 
 
@@ -157,7 +161,9 @@ class ClusterRows:
 
     def gather(self, rows: Index) -> OnDemand:
         """See `Gram.gather`."""
-        return OnDemand.of_points(self.frame.prepare(self.take(rows), self.dtype), self.frame.kernel, self.dtype)
+        return OnDemand.of_points(
+            self.frame.prepare(self.take(rows), self.dtype), self.frame.kernel, self.dtype
+        )
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> Array:
         """See `Gram.block`; computed by the client."""

@@ -132,7 +132,9 @@ class Session:
             allow_other_workers=True,  # a wish: whoever is left may make it
         )
 
-    def call(self, method: str, messages: Sequence[tuple[Any, ...] | None], *, limited: bool = True) -> list[Any]:
+    def call(
+        self, method: str, messages: Sequence[tuple[Any, ...] | None], *, limited: bool = True
+    ) -> list[Any]:
         """Call a method of every chunk that has a message.
 
         Parameters
@@ -225,13 +227,17 @@ class Session:
             alone = not self.client.nthreads()
             alone_since = (alone_since or time.monotonic()) if alone else None
             if alone_since is not None and time.monotonic() - alone_since > _NO_WORKERS:
-                raise ClusterError(f"The cluster has had no workers for {_NO_WORKERS:g} s: start some and fit again.")
+                raise ClusterError(
+                    f"The cluster has had no workers for {_NO_WORKERS:g} s: start some and fit again."
+                )
 
     def _revive(self, todo: list[int]) -> None:
         """Make chunks again that the scheduler does not make by itself."""
         for i in todo:
             if self.chunks[i].status in ("cancelled", "lost", "error"):
-                error = self.chunks[i].exception(timeout=_TRANSFER) if self.chunks[i].status == "error" else None
+                error = (
+                    self.chunks[i].exception(timeout=_TRANSFER) if self.chunks[i].status == "error" else None
+                )
                 if error is not None and not isinstance(error, _LOST):
                     raise error
                 for part, _, _ in self._pieces[i]:

@@ -65,7 +65,7 @@ class Summary:
     @property
     def unscaled(self) -> bool:
         """Whether the scales of features differ too much, as far as the sample shows."""
-        return disparity(self.sample) is not None
+        return len(self.sample) > 0 and disparity(self.sample) is not None
 
 
 def summarize(X: Any, kept: Mask | None = None, n_sample: int = 256) -> Summary:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,11 +15,15 @@ from numpy.typing import DTypeLike
 
 from maxmargin import _costs as costs
 from maxmargin._types import Index
+from maxmargin.dask.chunk import Chunk
 from maxmargin.dask.data import TrainingData
 from maxmargin.dask.frame import Frame
 from maxmargin.dask.rows import ClusterRows, Samples
 from maxmargin.dask.session import Session, Traffic
+from maxmargin.dask.waiting import gather
 from maxmargin.estimators._elsewhere import SamplesElsewhere
+from maxmargin.estimators._scales import UnscaledDataWarning
+from maxmargin.estimators._validation import UNSCALED
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers.batch import Batch
 
@@ -72,7 +79,11 @@ class ClusterSamples(SamplesElsewhere):
             return Frame(kernel, d, data.sparse)
         few = data.summary.nonzero < costs.SPARSE_BELOW * data.summary.rows * d
         sparse = few and (data.sparse or d >= costs.SPARSE_FEATURES)
-        centre = data.summary.sums / max(1, data.summary.rows) if kernel.translation_invariant and not sparse else None
+        centre = (
+            data.summary.sums / max(1, data.summary.rows)
+            if kernel.translation_invariant and not sparse
+            else None
+        )
         if centre is not None and not np.isfinite(centre).all():
             centre = np.zeros(d)
         return Frame(kernel, d, sparse, centre)
@@ -104,7 +115,9 @@ def on_cluster(data: TrainingData) -> Iterator[ClusterSamples]:
         samples.close()
 
 
-def fit_distributed(estimator: Any, data: TrainingData) -> Traffic:
+def fit_distributed(
+    estimator: Any, data: TrainingData, report: Callable[[str], None] | None = None
+) -> Traffic:
     """Fit an ordinary estimator, in place, on samples that live on workers.
 
     Parameters
@@ -113,6 +126,8 @@ def fit_distributed(estimator: Any, data: TrainingData) -> Traffic:
         `maxmargin.SVC`, `NuSVC`, `SVR`, `NuSVR` or `OneClassSVM`, with its default solver.
     data : TrainingData
         Checked partitions, targets and weights.
+    report : callable, optional
+        Called with a line of text about chunks and traffic at the end.
 
     Returns
     -------
@@ -123,11 +138,43 @@ def fit_distributed(estimator: Any, data: TrainingData) -> Traffic:
         raise ValueError(
             f"The solver {estimator.solver!r} cannot train on a cluster: use solver='auto', or distribute=False."
         )
-    with on_cluster(data) as samples:
-        arguments = (samples,) if data.y is None else (samples, data.y)
-        estimator.fit(*arguments, sample_weight=data.weight)
-        estimator.n_features_in_ = data.shape[1]
-        if data.feature_names is not None:
-            estimator.feature_names_in_ = data.feature_names
-        assert samples.traffic is not None
-        return samples.traffic
+    if data.summary.unscaled:
+        warnings.warn(UNSCALED, UnscaledDataWarning, stacklevel=4)
+    _warm_up(data)
+    verbose = estimator.verbose
+    # A bar where somebody sees it: a fit on a cluster takes long.
+    estimator.verbose = bool(verbose) or sys.stdout.isatty()
+    try:
+        with on_cluster(data) as samples:
+            arguments = (samples,) if data.y is None else (samples, data.y)
+            estimator.fit(*arguments, sample_weight=data.weight)
+            traffic = samples.traffic
+            assert traffic is not None
+    finally:
+        estimator.verbose = verbose
+    if data.feature_names is not None:
+        estimator.feature_names_in_ = data.feature_names
+    if report is not None:
+        report(
+            f"{traffic.calls} rounds, {traffic.bytes_sent / 1e6:.0f} MB sent, {traffic.bytes_received / 1e6:.0f} MB "
+            f"received, {traffic.rebuilt} chunks rebuilt"
+        )
+    return traffic
+
+
+def _warm_up(data: TrainingData) -> None:
+    """Load compiled code where the parts are, before the clock of ``max_time`` runs."""
+
+    def submit(i: int) -> Any:
+        key = f"warm-up-{uuid4().hex[:12]}0"
+        return data.client.submit(load_code, data.parts[i], key=key, pure=False)
+
+    gather(data.client, [submit(i) for i in range(len(data.parts))], what="starting workers", resubmit=submit)
+
+
+def load_code(part: Any) -> None:
+    """Run every compiled loop of a chunk once; runs on a worker."""
+    d = part.shape[1]
+    few = Frame(Kernel("rbf", gamma=1.0), d, sp.issparse(part), None if sp.issparse(part) else np.zeros(d))
+    chunk = Chunk(few, np.arange(min(4, part.shape[0])), [part[:4]])
+    chunk.about()

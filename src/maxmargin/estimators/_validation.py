@@ -20,7 +20,7 @@ from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators.model import KernelModel
 from maxmargin.kernels.layout import in_c_order
 
-_UNSCALED = (
+UNSCALED = (
     "Some features vary more than a thousand times as much as others: the small ones hardly affect the "
     "kernel, and training is slow. Scale them, for example with make_pipeline(StandardScaler(), ...)."
 )
@@ -71,7 +71,7 @@ def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any
             f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
         )
     if by_features and disparity(X) is not None:
-        warnings.warn(_UNSCALED, UnscaledDataWarning, stacklevel=5)
+        warnings.warn(UNSCALED, UnscaledDataWarning, stacklevel=5)
     estimator.shape_fit_ = X.shape if hasattr(X, "shape") else (num_samples(X),)
     return X, y
 

@@ -76,7 +76,11 @@ class WorkingSet:
         self.block = block_for(problem, gram, q)
         ranges, of_groups = _cut(self.parts)
         self.places = Places(
-            ranges=ranges, groups=of_groups, diag=self.block.diag, up=aligned(q, dtype), down=aligned(q, dtype)
+            ranges=ranges,
+            groups=of_groups,
+            diag=self.block.diag,
+            up=aligned(q, dtype),
+            down=aligned(q, dtype),
         )
         unit = float(np.max(np.abs(problem.diag(gram)), initial=0.0)) or 1.0
         self.tau = dtype.type(unit * (1e-6 if dtype == np.float32 else 1e-12))
@@ -122,7 +126,9 @@ class WorkingSet:
         self.block.enter(places, self.ids)
         return len(members)
 
-    def _standing(self, places: NDArray[np.intp], delta: float | NDArray[np.float64] = 0.0) -> NDArray[np.int64]:
+    def _standing(
+        self, places: NDArray[np.intp], delta: float | NDArray[np.float64] = 0.0
+    ) -> NDArray[np.int64]:
         """0 for empty places, 1 for members at a bound, 2 for free ones; after a step `delta`."""
         ids = self.ids[places]
         u = self.u[ids] + delta
