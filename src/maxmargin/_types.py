@@ -201,6 +201,12 @@ class Rows(Tally, Protocol):
         Sample i of these rows is sample ``columns[i]`` of the data.
         """
 
+    def gather(self, rows: Index) -> RowData:
+        """Copies of some samples, in this order, as `on_demand` has them all.
+
+        For rows that are `panelled` and whose samples are not in memory, so that `on_demand` is None.
+        """
+
     @property
     def exact_data(self) -> tuple[Any, ...] | None:
         """Data for compiled loops that compute float64 values of these n samples.

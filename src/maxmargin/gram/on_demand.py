@@ -13,7 +13,8 @@ from maxmargin.gram.certified import CertifiedRows
 from maxmargin.gram.nearest import nearest
 from maxmargin.kernels._form import RBF, Form
 from maxmargin.kernels.inverted import InvertedIndex
-from maxmargin.kernels.panels import Lines, Panels
+from maxmargin.kernels.panels import Lines
+from maxmargin.kernels.points import Points
 
 
 class OnDemand(NamedTuple):
@@ -30,10 +31,17 @@ class OnDemand(NamedTuple):
 
     @staticmethod
     def of(gram: CertifiedRows) -> OnDemand | None:
-        """The samples of `gram`; None for other kernels, or where distant rows need differences."""
+        """The samples of `gram`; None for other kernels, where distant rows need differences, and if streamed.
+        """
         points, kernel = gram.points, gram.kernel
-        if kernel.name not in ("rbf", "linear", "poly") or points.distant is not None:
+        if kernel.name not in ("rbf", "linear", "poly") or points.distant is not None or points.streamed:
             return None
+        return OnDemand.copied(gram, points)
+
+    @staticmethod
+    def copied(gram: CertifiedRows, points: Points) -> OnDemand:
+        """Points of `gram`, all or some, that are in memory."""
+        kernel = gram.kernel
         norm = np.zeros(points.n, gram.dtype) if points.norm is None else points.norm
         form = Form.of(kernel, gram.dtype)
         return OnDemand(Lines.of(points.X), points.X.shape[1], norm, kernel.slope, form)
@@ -79,7 +87,7 @@ class ExactSamples(NamedTuple):
     @staticmethod
     def of(gram: CertifiedRows) -> ExactSamples:
         """The data of `gram`; no samples for other kernels, or where distant rows need differences."""
-        if gram.kernel.name != "rbf" or gram.points.distant is not None:
+        if gram.kernel.name != "rbf" or gram.points.distant is not None or gram.points.streamed:
             none = np.empty(0, np.int32)
             return ExactSamples(none, none, np.empty(0), True, np.empty(0, np.intp), np.empty(0), 1.0)
         order = gram.columns if gram.index is None else gram.index
@@ -109,10 +117,9 @@ class DataRows(CertifiedRows):
         """Data for compiled loops that compute values in float64; no samples where they cannot."""
         return ExactSamples.of(self)
 
-    @property
-    def panelled(self) -> bool:
-        """Whether rows are computed from panels, so that a single row costs no more than one of many."""
-        return isinstance(self.laid_out.panels, Panels)
+    def gather(self, rows: Index) -> OnDemand:
+        """Copies of some samples, in this order, as `on_demand` has them; for rows that are panelled."""
+        return OnDemand.copied(self, self.points.take(rows))
 
     @property
     def by_distance(self) -> bool:

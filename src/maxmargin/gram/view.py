@@ -107,6 +107,10 @@ class View:
         """See `Gram.on_demand`; samples are those of the base, see `columns`."""
         return self.base.on_demand
 
+    def gather(self, rows: Index) -> RowData:
+        """See `Gram.gather`."""
+        return self.base.gather(self.columns[rows])
+
     @lazy
     def features(self) -> Features | None:
         """See `Gram.features`; a copy of the samples in the view."""

@@ -57,7 +57,7 @@ def block_for(problem: Dual, gram: Rows, size: int) -> Block:
     """A block for a working set of `size` places, of the quicker kind that can hold it."""
     plain = problem.coupling.shape == (1, 1) and problem.coupling[0, 0] == 1.0 and not problem.shift
     if plain and gram.panelled:
-        return PanelBlock(problem, gram, size)
+        return (GatheredBlock if gram.on_demand is None else PanelBlock)(problem, gram, size)
     if plain and (gram.given or (gram.by_frequency is not None and gram.capacity >= gram.n)):
         return CachedBlock(problem, gram, size)
     return (IndexBlock if plain and gram.by_frequency is not None else FullBlock)(problem, gram, size)
@@ -95,7 +95,7 @@ class PanelBlock(Block):
 
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         data = gram.on_demand
-        assert data is not None  # `block_for` has asked whether rows are panelled
+        data = gram.gather(np.empty(0, np.intp)) if data is None else data
         self._lines, d = self._panelled(data, gram)
         self._norm = data.norm
         empty = np.full(size, -1)
@@ -125,6 +125,20 @@ class PanelBlock(Block):
             self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *self._lines, self._samples,
             self._norm, panels.values, panels.norm, panels.d, *_no_table(self.Q.dtype), *self._lists,
         )  # fmt: skip
+
+
+class GatheredBlock(PanelBlock):
+    """The same for samples that are not in memory: the lines are copies of the members only."""
+
+    def enter(self, places: Index, ids: Index) -> None:
+        """All members are copied and laid out again."""
+        Block.enter(self, places, ids)
+        there = np.flatnonzero(ids >= 0)
+        data = self.gram.gather(self.problem.row[ids[there]])
+        self._lines, self._norm = data.lines, data.norm
+        self._samples[there] = np.arange(len(there))
+        self._panels = Panels(data.lines, data.d, data.norm, data.slope, self._samples)
+        self._valid[:] = False
 
 
 class CachedBlock(Block):
