@@ -58,8 +58,9 @@ class CertifiedRows(SummedRows):
         vectors = self.kernel.prepare(self.X, np.float64, index=columns, like=self.points, stream=stream)
         if vectors.sparse and (stream or len(rows) > costs.EXPANSION_ROWS):
             vectors = self.kernel.lay_out(vectors)
-        samples: Any = _Selected(self.X, rows)
-        if not self.points.streamed:
+        if self.points.streamed:
+            samples: Any = _Selected(self.X, rows)
+        else:
             samples = self.X[rows] if hasattr(self.X, "dtype") else safe_indexing(self.X, rows)
         ends = np.array([0, len(columns)])
         return expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]

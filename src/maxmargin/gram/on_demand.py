@@ -31,7 +31,7 @@ class OnDemand(NamedTuple):
 
     @staticmethod
     def of(gram: CertifiedRows) -> OnDemand | None:
-        """The samples of `gram`; None for other kernels, where distant rows need differences, and if streamed."""
+        """The samples of `gram`; None for other kernels, distant rows, and samples not in memory."""
         points, kernel = gram.points, gram.kernel
         if kernel.name not in ("rbf", "linear", "poly") or points.distant is not None or points.streamed:
             return None

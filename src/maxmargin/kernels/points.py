@@ -22,8 +22,8 @@ class Points:
     Attributes
     ----------
     X : ndarray, CSR matrix, Streamed or any
-        Dense array or canonical CSR matrix, or what makes parts of one; for callable kernels the object that was given, for precomputed
-        ones `maxmargin.kernels.given.Given`.
+        Dense array or canonical CSR matrix, or what makes parts of one; for callable kernels the object that
+        was given, for precomputed ones `maxmargin.kernels.given.Given`.
     n : int
         Number of points.
     norm : ndarray of shape (n,), optional
