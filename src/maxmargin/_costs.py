@@ -61,6 +61,12 @@ FREQUENT = 0.05
 #: Samples of a tile of an index at least, so that short lists do not begin too often, and values of a buffer
 #: of rows, which fits the second-level cache. [samples, values; text]
 INDEX_TILE, INDEX_BUFFER = 2048, 1 << 17
+#: Size of a copy of the samples in panels above which none is kept: tiles of columns are laid out anew for
+#: each sum of rows. [bytes; for memory, see docs/notes/speed.md for the time]
+STREAMED_BYTES = 1 << 26
+#: Columns of such a tile in panels, half a megabyte with 54 features, and in an inverted index.
+#: [columns, columns; not tuned]
+STREAMED_COLUMNS, STREAMED_LISTS = 2048, 8192
 #: Rows that are multiplied by a panel before the next: their tile stays in the second-level cache.
 #: [rows; not tuned]
 PANEL_ROWS = 512

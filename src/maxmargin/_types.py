@@ -248,7 +248,10 @@ class Rows(Tally, Protocol):
         """
 
     def gather(self, rows: Index) -> RowData:
-        """Copies of some samples, in this order, as `on_demand` would have them."""
+        """Copies of some samples, in this order, as `on_demand` has them all.
+
+        For rows that are `panelled` and whose samples are not in memory, so that `on_demand` is None.
+        """
 
     @property
     def exact_data(self) -> tuple[Any, ...] | None:

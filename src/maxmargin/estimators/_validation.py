@@ -54,6 +54,8 @@ def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any
     if sp.issparse(X) and estimator.kernel == "precomputed":
         raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix.")
     by_features = not callable(estimator.kernel) and estimator.kernel != "precomputed"
+    if by_features and isinstance(X, np.memmap):
+        X = np.asarray(X)  # the same memory as a plain array
     if by_features and type(X) is np.ndarray and X.ndim == 2 and X.dtype.char in "fd":
         X = in_c_order(X, X.dtype)  # ten times as fast as scikit-learn's copy from Fortran order
     solvers.get(estimator.solver)  # an unknown name fails before any work is done

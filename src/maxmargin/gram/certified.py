@@ -15,6 +15,7 @@ from maxmargin.gram.sums import SummedRows
 from maxmargin.kernels import _accurate
 from maxmargin.kernels.expansion import expand
 from maxmargin.kernels.rounding import Rounding
+from maxmargin.kernels.streamed import streams
 
 Array = NDArray[Any]
 
@@ -51,10 +52,16 @@ class CertifiedRows(SummedRows):
         if self.features is not None:
             return self.features.values(self.features.weights(columns, coef), rows)
         rows, columns = self._samples(rows), self._samples(columns)
-        vectors = self.kernel.prepare(self.X, np.float64, index=columns, like=self.points)
-        if vectors.sparse and len(rows) > costs.EXPANSION_ROWS:
+        stream = self.points.streamed and streams(
+            self.X, np.dtype(np.float64), len(columns), self.points.sparse
+        )
+        vectors = self.kernel.prepare(self.X, np.float64, index=columns, like=self.points, stream=stream)
+        if vectors.sparse and (stream or len(rows) > costs.EXPANSION_ROWS):
             vectors = self.kernel.lay_out(vectors)
-        samples = self.X[rows] if hasattr(self.X, "dtype") else safe_indexing(self.X, rows)
+        if self.points.streamed:
+            samples: Any = _Selected(self.X, rows)
+        else:
+            samples = self.X[rows] if hasattr(self.X, "dtype") else safe_indexing(self.X, rows)
         ends = np.array([0, len(columns)])
         return expand(self.kernel, samples, vectors, coef[None], ends, threads=self.threads)[0, :, 0]
 
@@ -106,6 +113,17 @@ class CertifiedRows(SummedRows):
     def _samples(self, rows: Index) -> Index:
         """Positions of `rows` in the data."""
         return rows if self.index is None else self.index[rows]
+
+
+class _Selected:
+    """Rows of data that are copied when they are read."""
+
+    def __init__(self, X: Any, rows: Index) -> None:
+        self.X, self.rows, self.dtype, self.shape = X, rows, X.dtype, (len(rows), X.shape[1])
+
+    def __getitem__(self, part: slice) -> Any:
+        """Some of the rows."""
+        return self.X[self.rows[part]]
 
 
 class _Uncounted:

@@ -27,6 +27,9 @@ from maxmargin.gram.view import View
 from maxmargin.kernels._columns import compact
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.layout import prefers_sparse, without_duplicates
+from maxmargin.kernels.points import Points
+from maxmargin.kernels.streamed import streams
 
 # Largest kernel value whose squares and products are within the range of float32.
 _LARGEST_FLOAT32 = 1e12
@@ -108,14 +111,14 @@ class Gram(DataRows):
         self.dtype = np.dtype(np.float64 if rounded else dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype}.")
-        self.points = kernel.prepare(X, self.dtype, index=self.index)
+        self.points = self._prepared()
         self.n = self.points.n
         self.columns: Index = np.arange(self.n)
         self.diag: Floats = kernel.diag(self.points)
         large = not np.abs(self.diag).max(initial=0.0) <= _LARGEST_FLOAT32  # or not a number
         if self.dtype == np.float32 and (large or not kernel.float32_suffices(self.points)):
             self.dtype = np.dtype(np.float64)
-            self.points = kernel.prepare(X, self.dtype, index=self.index)
+            self.points = self._prepared()
             self.diag = kernel.diag(self.points)
         if large and not np.isfinite(self.diag).all():
             raise ValueError(
@@ -128,6 +131,16 @@ class Gram(DataRows):
         self._lock = threading.Lock()
         self._asked: ArrayLike = [0, self.n]
         self._open_cache(segments)
+
+    def _prepared(self) -> Points:
+        """The points; large data are not copied."""
+        stream = False
+        if self.kernel.name in ("rbf", "laplacian", "poly", "sigmoid"):
+            n = self.X.shape[0] if self.index is None else len(self.index)
+            stream = streams(self.X, self.dtype, n, prefers_sparse(self.X))
+            if stream and sp.issparse(self.X):
+                self.X = without_duplicates(self.X)  # once
+        return self.kernel.prepare(self.X, self.dtype, index=self.index, stream=stream)
 
     # -- relatives ---------------------------------------------------------------------------
 

@@ -32,9 +32,9 @@ class OnDemand(NamedTuple):
 
     @staticmethod
     def of(gram: CertifiedRows) -> OnDemand | None:
-        """The samples of `gram`; None for other kernels, or where distant rows need differences."""
+        """The samples of `gram`; None for other kernels, distant rows, and samples not in memory."""
         points, kernel = gram.points, gram.kernel
-        if kernel.name not in ("rbf", "linear", "poly") or points.distant is not None:
+        if kernel.name not in ("rbf", "linear", "poly") or points.distant is not None or points.streamed:
             return None
         return OnDemand.of_points(points, kernel, gram.dtype)
 
@@ -86,7 +86,7 @@ class ExactSamples(NamedTuple):
     @staticmethod
     def of(gram: CertifiedRows) -> ExactSamples:
         """The data of `gram`; no samples for other kernels, or where distant rows need differences."""
-        if gram.kernel.name != "rbf" or gram.points.distant is not None:
+        if gram.kernel.name != "rbf" or gram.points.distant is not None or gram.points.streamed:
             none = np.empty(0, np.int32)
             return ExactSamples(none, none, np.empty(0), True, np.empty(0, np.intp), np.empty(0), 1.0)
         order = gram.columns if gram.index is None else gram.index
@@ -119,11 +119,6 @@ class DataRows(CertifiedRows):
     def exact_data(self) -> ExactSamples:
         """Data for compiled loops that compute values in float64; no samples where they cannot."""
         return ExactSamples.of(self)
-
-    @property
-    def panelled(self) -> bool:
-        """Whether rows are computed from panels, so that a single row costs no more than one of many."""
-        return isinstance(self.laid_out.panels, Panels)
 
     @property
     def by_distance(self) -> bool:

@@ -17,6 +17,7 @@ from maxmargin.gram.cache import CachedRows
 from maxmargin.kernels.features import Features
 from maxmargin.kernels.layout import laid_out
 from maxmargin.kernels.panels import Lines, Panels
+from maxmargin.kernels.streamed_panels import StreamedPanels
 
 Array = NDArray[Any]
 Runs = list[tuple[int, int, int]]
@@ -57,6 +58,11 @@ class SummedRows(CachedRows):
             return Features(self.points.X)
         return Features(laid_out(self.X, np.dtype(np.float64), self.index, None, self.points.sparse))
 
+    @property
+    def panelled(self) -> bool:
+        """Whether rows are computed from panels, so that a single row costs no more than one of many."""
+        return isinstance(self.laid_out.panels, Panels | StreamedPanels)
+
     def _add_linear(self, out: Array, idx: Index, coef: Array, columns: Index | None, tally: Tally) -> None:
         """The linear kernel: weights first, then a value for each column; no row is needed."""
         features = self.features
@@ -93,7 +99,7 @@ class SummedRows(CachedRows):
             out += whole[columns]
             return
         tally.count(calls=len(idx) * len(out))
-        cheap = isinstance(self.laid_out.panels, Panels)
+        cheap = self.panelled
         if keep is not None and (cheap or not keep.any()) and len(self.segments) == 2:
             once = ~keep & ~self.valid[idx, 0]
             if once.any():
@@ -194,13 +200,14 @@ class SummedRows(CachedRows):
         def add(c0: int, c1: int, o: int) -> None:
             step = costs.STREAM_COLUMNS
             buffer = aligned(min(len(idx), costs.STREAM_ROWS) * step, self.dtype)
-            for A, weights in parts:
-                slots = np.arange(A.n)
-                for c in range(c0, c1, step):
-                    e = min(c1, c + step)
+            for c in range(c0, c1, step):
+                e = min(c1, c + step)
+                target = out[o + c - c0 : o + e - c0]
+                B, s = (self.points.take(np.arange(c, e)), c) if self.points.streamed else (self.points, 0)
+                for A, weights in parts:
+                    slots = np.arange(A.n)
                     tile = buffer[: A.n * (e - c)].reshape(A.n, e - c)
-                    self.kernel.fill(A, self.points, c, e, tile, slots, first=c)
-                    target = out[o + c - c0 : o + e - c0]
+                    self.kernel.fill(A, B, c - s, e - s, tile, slots, first=c - s)
                     add_rows(target, tile, slots, weights, 0, e - c)
 
         return add

@@ -105,9 +105,10 @@ class InvertedIndex:
         slots: Array,
         coef: Array,
         target: Array,
+        first: int = 0,
     ) -> None:
-        """`fill` rows of a table, and ``target[c0:c1] += coef @ rows`` while they are in the cache."""
-        index_rows(lines, norm, self.data, c0, c1, table, slots, 0, coef, target)
+        """`fill` rows of a table and, while they are in the cache, `add` them."""
+        index_rows(lines, norm, self.data, c0, c1, table, slots, first, coef, target)
 
     def add(
         self, lines: Lines, norm: Array, c0: int, c1: int, coef: Array, target: Array, first: int

@@ -29,9 +29,10 @@ from maxmargin import _costs as costs
 from maxmargin._compiled.limits import check, slices
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin.kernels.centre import column_means, robust_centre
-from maxmargin.kernels.layout import laid_out, prefers_sparse, squared_norms, without
+from maxmargin.kernels.layout import absolute_sums, laid_out, prefers_sparse, squared_norms, without
 from maxmargin.kernels.points import Distant, Points, numbered
 from maxmargin.kernels.rounding import Rounding
+from maxmargin.kernels.streamed import Streamed
 
 Array = NDArray[Any]
 
@@ -96,8 +97,12 @@ class Kernel:
         *,
         index: Array | None = None,
         like: Points | None = None,
+        stream: bool = False,
     ) -> Points:
-        """Convert the rows `index` of `X` for this kernel, with the layout and centre of `like`."""
+        """Convert the rows `index` of `X` for this kernel, with the layout and centre of `like`.
+
+        If `stream`, no copy is made: rows are converted when they are asked for.
+        """
         if callable(self.name):
             X = X if index is None else safe_indexing(X, index)
             return Points(X, num_samples(X))
@@ -109,35 +114,42 @@ class Kernel:
             return Points(K, K.shape[0])
         sparse = prefers_sparse(X) if like is None else like.sparse
         if self.name == "rbf":
-            return self._prepare_rbf(X, dtype, index, like, sparse)
+            return self._prepare_rbf(X, dtype, index, like, sparse, stream)
         given, centre = X, None
         if not sparse and self.translation_invariant:
             centre = column_means(X) if like is None else like.centre
-        X = laid_out(X, dtype, index, centre, sparse)
+        lay = Streamed if stream else laid_out
+        X = lay(X, dtype, index, centre, sparse)
         if centre is not None and like is None:
-            robust = robust_centre(given, centre, np.abs(X).sum(axis=1, dtype=np.float64))
+            robust = robust_centre(given, centre, absolute_sums(X))
             if robust is not centre:
-                centre, X = robust, laid_out(given, dtype, index, robust, sparse)
+                centre, X = robust, lay(given, dtype, index, robust, sparse)
         norm = None
         if self.name == "laplacian" and sparse:
-            norm = np.asarray(abs(X).sum(axis=1)).ravel().astype(dtype)
+            norm = _one_norms(X).astype(dtype)
         X, columns = numbered(X, like, sparse)
         return Points(X, X.shape[0], norm, centre, columns=columns)
 
     def _prepare_rbf(
-        self, given: Any, dtype: np.dtype[Any], index: Array | None, like: Points | None, sparse: bool
+        self,
+        given: Any,
+        dtype: np.dtype[Any],
+        index: Array | None,
+        like: Points | None,
+        sparse: bool,
+        stream: bool,
     ) -> Points:
         """Centred rows with their norms; rows too distant for norms are kept unchanged."""
-        centre = None
+        centre, lay = None, Streamed if stream else laid_out
         if not sparse:
             centre = column_means(given) if like is None else like.centre
         with np.errstate(over="ignore", invalid="ignore"):  # distant rows are treated below
-            X = laid_out(given, dtype, index, centre, sparse)
+            X = lay(given, dtype, index, centre, sparse)
             norm = self._norms(X)
             if centre is not None and like is None:
                 robust = robust_centre(given, centre, norm)
                 if robust is not centre:
-                    centre, X = robust, laid_out(given, dtype, index, robust, sparse)
+                    centre, X = robust, lay(given, dtype, index, robust, sparse)
                     norm = self._norms(X)
         outer, far_out = _DISTANT[dtype]
         distant = None
@@ -148,7 +160,7 @@ class Kernel:
             rows = far if index is None else index[far]
             distant = Distant(given[rows].astype(np.float64), at)
             beyond = ~(norm <= far_out)  # too far from all rows within `outer` for a value above 0
-            X = without(X, beyond)
+            X = X.without(beyond) if stream else without(X, beyond)
             norm[beyond] = _NOWHERE
         X, columns = numbered(X, like, sparse)
         return Points(X, X.shape[0], norm.astype(dtype), centre, distant=distant, columns=columns)
@@ -164,6 +176,14 @@ class Kernel:
         from maxmargin.kernels.panels import Lines, Panels, padded
 
         d = points.X.shape[1]
+        if points.streamed:
+            from maxmargin.kernels.streamed_panels import StreamedIndex, StreamedPanels
+
+            if d <= (costs.PANEL_COLUMNS if points.sparse else costs.NARROW):
+                return replace(points, panels=StreamedPanels(points.X, points.norm, self.slope))
+            if points.sparse:
+                return replace(points, panels=StreamedIndex(points.X, points.norm, self.slope))
+            return points
         small = padded(points.n, points.norm.dtype) * d * points.norm.itemsize <= costs.PANELS_BYTES
         if points.sparse and not (small and d <= costs.PANEL_COLUMNS):
             return replace(points, panels=InvertedIndex(Lines.of(points.X), d, points.norm, self.slope))
@@ -182,7 +202,7 @@ class Kernel:
             return bool((points.distant.at >= 0).mean() <= _FEW_DISTANT)
         if self.name == "laplacian" and points.n:
             with np.errstate(over="ignore"):
-                largest = np.asarray(abs(points.X).sum(axis=1, dtype=np.float64)).max(initial=0.0)
+                largest = absolute_sums(points.X).max(initial=0.0)
                 return bool(self.gamma * _LOG2E * largest <= _LARGEST_1_NORM)
         return True
 
@@ -226,6 +246,11 @@ class Kernel:
             return
         if self.name == "precomputed":
             A.X.fill(B.X, c0, c1, out, slots, c0 - first)
+            return
+        if B.streamed and B.panels is None:
+            for s in range(c0, c1, costs.STREAMED_COLUMNS):
+                e = min(c1, s + costs.STREAMED_COLUMNS)
+                self.fill(A, B.take(np.arange(s, e)), 0, e - s, out, slots, first - s)
             return
         if self.name == "rbf":
             self._fill_rbf(A, B, c0, c1, out, slots, first)
@@ -295,12 +320,13 @@ class Kernel:
             return Rounding.products(size, dtype, 16.0 if callable(self.name) else 0.0)
         terms = points.X.shape[1]
         if points.sparse:
-            terms = int(np.max(np.diff(points.X.indptr), initial=0))
+            longest = points.X.longest if points.streamed else np.max(np.diff(points.X.indptr), initial=0)
+            terms = int(longest)
         if self.name == "rbf":
             assert points.norm is not None
             return Rounding.distances(np.asarray(points.norm, dtype=np.float64), dtype, terms)
         if self.name == "laplacian":
-            size = np.asarray(abs(points.X).sum(axis=1), dtype=np.float64).ravel()
+            size = _one_norms(points.X).astype(np.float64)
             return Rounding.distances(self.gamma * _LOG2E * size, dtype, terms)
         if self.name == "linear":
             return Rounding.products(np.sqrt(diag), dtype, terms)
@@ -381,3 +407,10 @@ class Kernel:
 
 def _panel_width(d: int) -> int:
     return int(np.clip(costs.PANEL_VALUES // max(1, d) // 16 * 16, 16, costs.TILE_COLUMNS))
+
+
+def _one_norms(X: Any) -> Array:
+    """1-norms of the rows, in their precision."""
+    if isinstance(X, Streamed):
+        return np.concatenate([_one_norms(part) for _, _, part in X.parts()])
+    return np.asarray(abs(X).sum(axis=1)).ravel()

@@ -150,6 +150,8 @@ def without_duplicates(X: Any) -> Any:
 
 def squared_norms(X: Any) -> Array:
     """Squared norms of the rows as stored, that is after rounding, summed in float64."""
+    if hasattr(X, "parts"):  # `Streamed`
+        return _by_parts(squared_norms, X)
     if sp.issparse(X):
         from maxmargin.kernels._loops import row_squares
         from maxmargin.kernels.panels import Lines
@@ -165,4 +167,19 @@ def squared_norms(X: Any) -> Array:
     for s in range(0, len(X), step):
         part = X[s : s + step].astype(np.float64)
         np.einsum("ij,ij->i", part, part, out=out[s : s + step])
+    return out
+
+
+def absolute_sums(X: Any) -> Array:
+    """1-norms of the rows, summed in float64."""
+    if hasattr(X, "parts"):
+        return _by_parts(absolute_sums, X)
+    return np.asarray(abs(X).sum(axis=1, dtype=np.float64), dtype=np.float64).ravel()
+
+
+def _by_parts(function: Any, X: Any) -> Array:
+    """A number for each row of `Streamed` data."""
+    out = np.empty(X.shape[0])
+    for start, stop, part in X.parts():
+        out[start:stop] = function(part)
     return out

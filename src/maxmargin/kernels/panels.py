@@ -119,9 +119,10 @@ class Panels:
         slots: Array,
         coef: Array,
         target: Array,
+        first: int = 0,
     ) -> None:
-        """`fill` rows of a table, and ``target[c0:c1] += coef @ rows`` while they are in the cache."""
-        fill_rows(lines, norm, self.data, c0, c1, table, slots, 0, coef, target)
+        """`fill` rows of a table and, while they are in the cache, `add` them."""
+        fill_rows(lines, norm, self.data, c0, c1, table, slots, first, coef, target)
 
     def add(
         self, lines: Lines, norm: Array, c0: int, c1: int, coef: Array, target: Array, first: int
@@ -155,7 +156,7 @@ def _scatter(indptr, indices, data, dense, samples, values, places, width, d, sl
 def fill_rows(lines, norm, panels, c0, c1, out, slots, first, coef, target):
     """Kernel values of all lines with the places c0:c1.
 
-    With `coef` also ``target[c0:c1] += coef @ values``, panel by panel.
+    With `coef` also ``target[c0 - first : c1 - first] += coef @ values``, panel by panel.
     """
     indptr, indices, data, dense = lines
     values, norms, d = panels
@@ -189,7 +190,7 @@ def fill_rows(lines, norm, panels, c0, c1, out, slots, first, coef, target):
                         row[t] = scratch[a - c + t]
             if len(coef):
                 add_tile(acc, flat, slots[r0:r1] * stride + (a - first), coef[r0:r1], e - a)
-                part = target[a:e]
+                part = target[a - first : e - first]
                 for t in range(e - a):
                     part[t] += acc[t]
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from maxmargin._sklearn import safe_indexing
 from maxmargin.kernels._columns import occurring, renumbered
+from maxmargin.kernels.streamed import Streamed
 
 Array = NDArray[Any]
 
@@ -20,9 +21,9 @@ class Points:
 
     Attributes
     ----------
-    X : ndarray, CSR matrix or any
-        Dense array or canonical CSR matrix; for callable kernels the object that was given, for precomputed
-        ones `maxmargin.kernels.given.Given`.
+    X : ndarray, CSR matrix, Streamed or any
+        Dense array or canonical CSR matrix, or what makes parts of one; for callable kernels the object that
+        was given, for precomputed ones `maxmargin.kernels.given.Given`.
     n : int
         Number of points.
     norm : ndarray of shape (n,), optional
@@ -49,7 +50,12 @@ class Points:
     @property
     def sparse(self) -> bool:
         """Whether products with these points use the sparse loop."""
-        return sp.issparse(self.X)
+        return self.X.sparse if isinstance(self.X, Streamed) else sp.issparse(self.X)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether rows are prepared when they are asked for."""
+        return isinstance(self.X, Streamed)
 
     def take(self, index: Array) -> Points:
         """The points with the given indices."""
@@ -90,5 +96,7 @@ def numbered(X: Any, like: Points | None, sparse: bool) -> tuple[Any, Array | No
     """
     if not sparse:
         return X, None
+    if isinstance(X, Streamed) and like is None:
+        return X, None  # `compact` has renumbered them
     columns = occurring(X) if like is None else like.columns
     return renumbered(X, columns), columns

@@ -95,7 +95,7 @@ class PanelBlock(Block):
 
     def __init__(self, problem: Dual, gram: Rows, size: int) -> None:
         data = gram.on_demand
-        assert data is not None  # `block_for` has asked whether rows are panelled
+        assert data is not None  # otherwise it is a `GatheredBlock`
         self._lines, d = self._panelled(data, gram)
         self._norm = data.norm
         empty = np.full(size, -1)
