@@ -28,6 +28,8 @@ from maxmargin.dask.waiting import gather, wait_for_workers
 FEW_ROWS = 200_000
 # Not attributes of the estimator, but of its object in this process.
 _HERE = ("_models",)
+# What an ordinary estimator does not have.
+_OF_TRAINING = ("distributed_", "traffic_")
 _log = logging.getLogger("maxmargin.dask")
 
 
@@ -94,10 +96,11 @@ class DaskEstimator:
                 "estimator with sklearn.calibration.CalibratedClassifierCV."
             )
         self._say(f"{type(self).__name__}: {data.shape[0]:,} rows, training {_places[where]}")
+        traffic = None
         if where == "all workers":
             from maxmargin.dask.training import fit_distributed
 
-            fit_distributed(estimator, data, report=self._say)
+            traffic = fit_distributed(estimator, data, report=self._say)
         elif where == "one worker":
             estimator = _fit_on_worker(client, estimator, data)
         else:
@@ -111,6 +114,7 @@ class DaskEstimator:
             {name: value for name, value in vars(estimator).items() if name not in names}, _models={}
         )
         self.distributed_ = where == "all workers"
+        self.traffic_ = traffic
         return self
 
     def _check_without_client(self, X: Any) -> None:
@@ -215,7 +219,7 @@ class DaskEstimator:
             With the same parameters. Arrays are shared with this estimator, not copied.
         """
         local, names = self._unfitted(), set(self.get_params(deep=False))
-        fitted = {k: v for k, v in vars(self).items() if k not in names and k not in (*_HERE, "distributed_")}
+        fitted = {k: v for k, v in vars(self).items() if k not in names and k not in (*_HERE, *_OF_TRAINING)}
         vars(local).update(fitted)
         return local
 

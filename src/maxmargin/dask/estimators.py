@@ -24,6 +24,8 @@ _PARAMETERS = """
     ----------
     distributed_ : bool
         Whether all workers took part in the training.
+    traffic_ : Traffic or None
+        Counts of rounds, bytes and seconds if they did, see `maxmargin.dask.session.Traffic`.
     **attributes
         See `maxmargin.{0}`.
 
