@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 # Each folder may import from itself and from those before it. Those after `model_selection` use the pipeline.
 LAYERS = [
     "_types", "_costs", "_sklearn", "_files", "_compiled", "kernels", "gram", "dual", "solvers", "estimators",
-    "model_selection", "_warmup", "data", "persistence", "inspection", "dask", "cli",
+    "model_selection", "cells", "_warmup", "data", "persistence", "inspection", "dask", "cli",
 ]  # fmt: skip
 # The same within solvers, after the files that are directly in it.
 SOLVERS = ["c_path", "batch", "papers", "incremental"]

@@ -19,6 +19,8 @@ from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 
 if TYPE_CHECKING:
+    from maxmargin.cells.svc import CellSVC
+    from maxmargin.cells.svr import CellSVR
     from maxmargin.model_selection.tuning.nu_svc_cv import NuSVCCV
     from maxmargin.model_selection.tuning.one_class_cv import OneClassSVMCV
     from maxmargin.model_selection.tuning.svc_cv import SVCCV
@@ -30,6 +32,8 @@ __all__ = [
     "SVR",
     "SVRCV",
     "AllDistancesSVC",
+    "CellSVC",
+    "CellSVR",
     "CrammerSingerSVC",
     "IncrementalSVC",
     "L2OneClassSVM",
@@ -45,7 +49,15 @@ __version__ = "0.2.0.dev0"
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators that choose their parameters, whose modules take long to import."""
+    """Estimators whose modules take long to import."""
+    if name == "CellSVC":
+        from maxmargin.cells.svc import CellSVC
+
+        return CellSVC
+    if name == "CellSVR":
+        from maxmargin.cells.svr import CellSVR
+
+        return CellSVR
     if name == "SVCCV":
         from maxmargin.model_selection.tuning.svc_cv import SVCCV
 

@@ -1,0 +1,135 @@
+"""The cost of an approximation, measured: scores of cells, of the exact model, and of an exact one on fewer rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin._types import Floats, Index
+
+# Share of the sample that is held out, and rows of it at most.
+_HELD_OUT, _MOST_HELD_OUT = 0.25, 10_000
+# Time of the fit on a subsample, relative to that of the cells, that counts as equal; fits to find its size.
+_EQUAL, _FITS = (0.8, 1.25), 3
+# Rows of a subsample at least.
+_FEWEST = 50
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to train: its score on held-out rows, its training time, and the rows it was trained on."""
+
+    score: float
+    seconds: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What cells cost on a sample of the training rows, see `CellSVC`.
+
+    All candidates are trained on the same rows of the sample, or on some of them, and scored on the same held-out
+    rows.
+
+    Attributes
+    ----------
+    cells, exact, subsample : Candidate
+        Cells of the same size as in the model; the exact model; and the exact model on random rows, as many as
+        take the time of the cells.
+    error : float
+        Standard error of the difference between the scores of cells and exact model.
+    held_out : int
+        Number of held-out rows.
+    measure : str
+        "accuracy" or "R²".
+
+    Examples
+    --------
+    >>> from maxmargin.cells.cost import Candidate, Cost
+    >>> exact, few = Candidate(0.9, 5.0, 9000), Candidate(0.85, 1.0, 4000)
+    >>> print(Cost(Candidate(0.89, 1.0, 9000), exact, few, 0.002, 3000, "accuracy"))
+    On 3,000 held-out rows of a sample, accuracy 0.8900 with cells (9,000 rows in 1.00 s) and 0.9000 with the exact model (5.00 s): -0.0100 ± 0.0020. The exact model on 4,000 random rows has 0.8500 in 1.00 s.
+    """
+
+    cells: Candidate
+    exact: Candidate
+    subsample: Candidate
+    error: float
+    held_out: int
+    measure: str
+
+    def __str__(self) -> str:
+        c, e, s = self.cells, self.exact, self.subsample
+        return (
+            f"On {self.held_out:,} held-out rows of a sample, {self.measure} {c.score:.4f} with cells "
+            f"({c.rows:,} rows in {c.seconds:.2f} s) and {e.score:.4f} with the exact model ({e.seconds:.2f} s): "
+            f"{c.score - e.score:+.4f} ± {self.error:.4f}. The exact model on {s.rows:,} random rows has "
+            f"{s.score:.4f} in {s.seconds:.2f} s."
+        )
+
+
+#: Trains on rows ``(X, y, weight)`` and returns a function that predicts.
+Trainer = Callable[[Any, NDArray[Any], Floats], Callable[[Any], NDArray[Any]]]
+
+
+def measured_cost(
+    cells: Trainer, exact: Trainer, X: Any, y: NDArray[Any], weight: Floats, classify: bool, seed: int
+) -> Cost:
+    """Train all candidates on a part of the rows X, and score them on the rest.
+
+    Parameters
+    ----------
+    cells, exact : callable
+        The two ways to train.
+    X, y, weight : arrays
+        A random sample of the training rows.
+    classify : bool
+        Whether the score is the accuracy, or R².
+    seed : int
+        Chooses the held-out rows and the subsample.
+
+    Returns
+    -------
+    Cost
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(X.shape[0])
+    held = np.sort(order[: min(_MOST_HELD_OUT, int(_HELD_OUT * len(order)))])
+    rest = order[len(held) :]
+    truth = y[held]
+
+    def tried(train: Trainer, rows: Index) -> tuple[Candidate, Floats]:
+        rows = np.sort(rows)
+        began = time.perf_counter()
+        predict = train(X[rows], y[rows], weight[rows])
+        seconds = time.perf_counter() - began
+        losses = _losses(truth, predict(X[held]), classify)
+        return Candidate(1.0 - float(losses.mean()), seconds, len(rows)), losses
+
+    by_cells, cell_losses = tried(cells, rest)
+    by_exact, exact_losses = tried(exact, rest)
+    # Training time grows about as the square of the rows.
+    few, size = by_exact, len(rest)
+    for _ in range(_FITS):
+        size = int(size * np.sqrt(by_cells.seconds / max(few.seconds, 1e-9)))
+        size = min(max(size, _FEWEST), len(rest))
+        few, _ = tried(exact, rest[:size])
+        low, high = _EQUAL
+        if low <= few.seconds / by_cells.seconds <= high or size in (_FEWEST, len(rest)):
+            break
+    difference = cell_losses - exact_losses
+    error = float(difference.std() / np.sqrt(max(1, len(held))))
+    return Cost(by_cells, by_exact, few, error, len(held), "accuracy" if classify else "R²")
+
+
+def _losses(truth: NDArray[Any], predicted: NDArray[Any], classify: bool) -> Floats:
+    """Losses whose mean is 1 minus the score."""
+    if classify:
+        return np.asarray(predicted != truth, dtype=np.float64)
+    spread = float(np.var(truth)) or 1.0
+    return np.asarray((predicted - truth) ** 2 / spread, dtype=np.float64)
