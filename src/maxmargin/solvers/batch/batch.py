@@ -1,7 +1,7 @@
 """The default solver: two-level decomposition, in batches of kernel rows.
 
 Outer iteration: choose the variables that violate the KKT conditions most and bring them into a working
-set of up to 2,048 variables (`working_set`), solve the problem on that set alone (`pairs`) with the kernel
+set of 1,024 to 8,192 variables (`working_set`), solve the problem on that set alone (`pairs`) with the kernel
 values between its members (`block`). Then update the gradient of all variables with the kernel rows of those
 that moved: rows come in batches, and are used in batches.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 
@@ -86,8 +87,9 @@ class Batch(Solver[BatchWork]):
     about = "two-level decomposition, second-order SMO inside (the default)"
 
     def __init__(self, working_set: int | None = None, finish: str | None = "auto") -> None:
-        if working_set is not None and not 2 <= working_set <= LARGEST:
-            raise ValueError(f"working_set must be between 2 and {LARGEST}, got {working_set!r}.")
+        integer = isinstance(working_set, Integral) and not isinstance(working_set, bool)
+        if working_set is not None and not (integer and 2 <= working_set <= LARGEST):
+            raise ValueError(f"working_set must be an integer between 2 and {LARGEST}, got {working_set!r}.")
         if finish not in ("auto", "newton", "rosen", "conjugate", None):
             raise ValueError(
                 f"finish must be 'auto', 'newton', 'rosen', 'conjugate' or None, got {finish!r}."
