@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from types import TracebackType
@@ -74,19 +75,21 @@ class LiveTable:
             if self._live is not None:
                 from rich.console import Group
 
-                self._live.update(Group(self._table(), *self._bar(problem)), refresh=True)
+                self._live.update(Group(self._table(), self._bar(problem)), refresh=True)
 
-    def _bar(self, problem: str) -> list[Any]:
-        """The violation of a problem on a logarithmic scale, and the time left."""
+    def _bar(self, problem: str) -> Any:
+        """The violation of a problem on a logarithmic scale, and below it the time left."""
         from rich.progress_bar import ProgressBar
-        from rich.text import Text
+        from rich.table import Table
 
         course, record = self._courses[problem], self._rows[problem]
-        text = (
-            f"violation {record.violation:.1e}, ends at {self._tol:g}; about {duration(course.left)} left "
-            f"after {duration(record.seconds)}"
-        )
-        return [ProgressBar(total=1.0, completed=course.share, width=60), Text(text)]
+        so_far = duration(record.seconds)
+        known = math.isfinite(course.left)
+        left = f"about {duration(course.left)} left after {so_far}" if known else f"{so_far} so far"
+        lines = Table.grid()  # a bar does not end its line
+        lines.add_row(ProgressBar(total=1.0, completed=course.share, width=60))
+        lines.add_row(f"violation {record.violation:.1e}, ends at {self._tol:g}; {left}")
+        return lines
 
     def end(self, problem: str, solution: Solution) -> None:
         """Show the relative gap at the end of a problem's run."""
