@@ -120,7 +120,7 @@ class RemoteGradient(Protocol):
     """
 
     def put(self, u: Floats, g: Floats) -> None:
-        """Go to a point with a known gradient."""
+        """Go to a point with a known gradient, and remember it."""
 
     def step(self, u: Floats, idx: Index, delta: Floats, members: Index, wanted: int) -> RemoteReply:
         """Move the variables `idx` by `delta`, to the point u; `wanted` outsiders of either side."""

@@ -1,14 +1,17 @@
 """A chunk of the data on a worker, with its part of the gradient of each problem.
 
 A chunk can be made again from its recipe at any time, by any worker: what it keeps of a problem (`Part`) is
-the variables of its rows and their gradients, which follow from the solution so far. Every task states the
-version of the point that it starts from. A chunk that does not have it, because it was made again or moved,
-says so (`Behind`), and receives what it needs; a task that runs twice does no harm.
+the variables of its rows and their gradients, which follow from an earlier point that the client has, and the
+steps since. Every task states the version of the point that it starts from. A chunk that does not have it,
+because it was made again or moved, says so (`Behind`), and gets that point and those steps again; a task that
+runs twice does no harm.
 """
 
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -79,20 +82,8 @@ class Step(NamedTuple):
     high: Floats
     #: Violators wanted of either side.
     wanted: int
-
-
-class Rebuilding(NamedTuple):
-    """A piece of what a chunk needs that has lost its part of the gradient."""
-
-    version: int
-    piece: int
-    last: bool
-    #: With the first piece: the problem, and the variables of this chunk.
-    setting: Setting | None
-    u: Floats
-    #: Support vectors and their coefficients.
-    samples: Any
-    coef: Floats
+    #: Whether all entries of the gradient are wanted.
+    whole: bool
 
 
 class Answer(NamedTuple):
@@ -105,6 +96,8 @@ class Answer(NamedTuple):
     outside_values: Floats
     member_values: Floats
     samples: Any
+    #: All entries of the gradient, if they were wanted.
+    gradient: Floats | None
     #: Seconds of the kernel sums.
     seconds: float
 
@@ -118,8 +111,6 @@ class Part:
     u: Floats
     g: Floats
     earlier: tuple[int, Floats, Floats] | None = None
-    #: Pieces of the support vectors that were added while it was made again.
-    pieces: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def at(self, base: int) -> bool:
@@ -150,7 +141,6 @@ class Chunk:
         self.X = frame.stored(stacked(blocks))
         self._points: dict[str, tuple[Points, Points]] = {}
         self._parts: dict[str, Part] = {}
-        self._rebuilt: dict[str, Part] = {}
         self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:
@@ -246,41 +236,14 @@ class Chunk:
 
     # -- parts of problems -----------------------------------------------------------------------
 
-    def begin(self, problem: str, setting: Setting, version: int, u: Floats, g: Floats) -> None:
-        """Go to a point with a known gradient."""
+    def begin(
+        self, problem: str, setting: Setting, version: int, u: Floats, g: Floats, finished: Sequence[str]
+    ) -> None:
+        """Go to a point with a known gradient, and forget problems that are solved."""
         with self._lock:
-            self._parts[problem] = Part(setting, version, u.copy(), g.copy())
-
-    def rebuild(self, problem: str, rebuilding: Rebuilding) -> Behind:
-        """Go to a point, given its support vectors in pieces; the answer names the piece that should follow."""
-        piece = rebuilding.piece
-        with self._lock:
-            found = self._rebuilt.get(problem)
-        if piece == 0:
-            setting = rebuilding.setting
-            assert setting is not None
-            u = rebuilding.u
-            found = Part(setting, rebuilding.version, u, setting.ridge * u - setting.p)
-            with self._lock:
-                self._rebuilt[problem] = found
-        if found is None or found.version != rebuilding.version or found.pieces not in (piece, piece + 1):
-            return Behind(0)
-        with found.lock:
-            if found.pieces == piece:
-                change = self.sums(
-                    rebuilding.samples, rebuilding.coef, found.setting.runs, found.setting.dtype
-                )
-                found.g += self._per_variable(found.setting, change)
-                found.pieces += 1
-        if rebuilding.last:
-            with self._lock:
-                self._parts[problem] = self._rebuilt.pop(problem, found)
-        return Behind(found.pieces)
-
-    def end(self, problem: str) -> None:
-        """Forget a problem."""
-        with self._lock:
-            self._parts.pop(problem, None)
+            for name in finished:
+                self._parts.pop(name, None)
+            self._parts[problem] = Part(setting, version, u, g)
 
     def entries(self, problem: str, version: int) -> Floats | Behind:
         """The gradient at a point."""
@@ -292,8 +255,6 @@ class Chunk:
 
     def step(self, step: Step) -> Answer | Behind:
         """Move variables, update the gradient, and propose violators."""
-        import time
-
         part = self._parts.get(step.problem)
         if part is None:
             return Behind(-1)
@@ -338,6 +299,8 @@ class Chunk:
         outside = np.unique(np.concatenate(found)).astype(np.intp)
         rows = sum(stop - start for start, stop in s.runs)
         places = np.concatenate([np.arange(a, b) for a, b in s.runs])[outside % rows]
+        gradient = g if step.whole else None  # never changed in place, as u
+        samples = self.take(places)
         return Answer(
-            least, most, float(u @ g), outside, g[outside], g[step.members], self.take(places), seconds
+            least, most, float(u @ g), outside, g[outside], g[step.members], samples, gradient, seconds
         )

@@ -1,16 +1,23 @@
-"""The gradient of a dual problem on the workers of a cluster: steps, answers, and recovery."""
+"""The gradient of a dual problem on the workers of a cluster: steps, answers, and recovery.
+
+The client keeps one earlier point with its whole gradient, and the steps since. A chunk that has lost its
+part starts from that point and repeats the steps: the sums are the same ones in the same order, so that its
+gradient, and with it the solution, has the same bits as without the loss.
+"""
 
 from __future__ import annotations
 
 import itertools
 import uuid
-from typing import TYPE_CHECKING, Any
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from maxmargin import _costs as costs
 from maxmargin._types import Floats, Index, RemoteReply
-from maxmargin.dask.chunk import Answer, Behind, Rebuilding, Setting, Step
+from maxmargin.dask.chunk import Answer, Behind, Setting, Step
+from maxmargin.dask.session import Session
+from maxmargin.dask.waiting import ClusterError
 from maxmargin.dual import Dual
 
 if TYPE_CHECKING:
@@ -20,8 +27,29 @@ if TYPE_CHECKING:
 _SHARE, _BESIDES = 1.25, 16
 # How far beyond the extremes of the last step violators are looked for, in units of their distance.
 _PAD = 0.5
-# Times that a chunk is rebuilt for one call.
+# Steps after which the client fetches the gradient: as many has a chunk to repeat at most.
+STEPS_KEPT = 16
+# Times that lost parts are made again for one call.
 _ATTEMPTS = 20
+
+
+class _Point(NamedTuple):
+    """A point with its whole gradient."""
+
+    version: int
+    u: Floats
+    g: Floats
+
+
+class _Moves(NamedTuple):
+    """A step, as far as it changes the gradient."""
+
+    base: int
+    version: int
+    idx: Index
+    #: New values of the variables `idx`, and their changes.
+    values: Floats
+    delta: Floats
 
 
 class ClusterGradient:
@@ -41,6 +69,10 @@ class ClusterGradient:
         self._id = uuid.uuid4().hex
         self._versions = itertools.count(1)
         self._version = self._kept = 0
+        self._anchor: _Point | None = None
+        #: The next one, once it is kept.
+        self._coming: _Point | None = None
+        self._since: list[_Moves] = []
         n = rows.n
         self._paired = problem.paired and problem.m == 2 * n
         self._used = [i for i, at in enumerate(rows.where) if len(at)]
@@ -51,6 +83,7 @@ class ClusterGradient:
             self._chunk[rows.where[i]] = i
             self._rank[rows.where[i]] = np.arange(len(rows.where[i]), dtype=np.int32)
         self._low, self._high = np.zeros(problem.n_groups), np.zeros(problem.n_groups)
+        weakref.finalize(self, _finish, self._session, self._used, self._id).atexit = False
 
     def _of_rows(self, at: Index) -> Index:
         return np.concatenate([at, self.rows.n + at]) if self._paired else at
@@ -73,63 +106,100 @@ class ClusterGradient:
         )
 
     def _call(
-        self, method: str, messages: dict[int, tuple[Any, ...]], *, limited: bool = True
+        self,
+        method: str,
+        messages: dict[int, tuple[Any, ...]],
+        *,
+        limited: bool = True,
+        name: str | None = None,
     ) -> dict[int, Any]:
-        k = len(self.rows.where)
-        answers = self._session.call(method, [messages.get(i) for i in range(k)], limited=limited)
+        sent = [messages.get(i) for i in range(len(self.rows.where))]
+        answers = self._session.call(method, sent, limited=limited, name=name)
         return {i: answers[i] for i in messages}
 
     # -- points ------------------------------------------------------------------------------------
 
     def put(self, u: Floats, g: Floats) -> None:
-        """Go to a point with a known gradient."""
-        self._version = next(self._versions)
-        least, most = self.problem.extremes(u, g)
-        self._look_between(least, most)
-        self._call(
-            "begin",
-            {
-                i: (self._id, self._setting(i), self._version, u[own], g[own])
-                for i, own in self._variables.items()
-            },
-        )
+        """Go to a point with a known gradient, and remember it."""
+        self._version = self._kept = next(self._versions)
+        self._anchor, self._coming, self._since = _Point(self._version, u.copy(), g.copy()), None, []
+        self._look_between(*self.problem.extremes(u, g))
+        self._begin(self._used, limited=True)
+
+    def _begin(self, chunks: list[int], limited: bool) -> None:
+        """Send chunks their part of the last point of which all is known."""
+        assert self._anchor is not None
+        version, u, g = self._anchor
+        messages = {}
+        for i in chunks:
+            own, finished = self._variables[i], self._session.finished
+            solved, finished[i] = tuple(finished[i]), set()
+            messages[i] = (self._id, self._setting(i), version, u[own], g[own], solved)
+        self._call("begin", messages, limited=limited)
 
     def keep(self) -> None:
         """Remember the present point."""
         self._kept = self._version
+        if self._coming is not None and self._coming.version == self._kept:
+            self._anchor, self._coming, self._since = self._coming, None, []
 
     def undo(self) -> None:
         """Return to the point that was remembered."""
-        self._version = self._kept
+        self._version, self._coming = self._kept, None
+        self._since = [moves for moves in self._since if moves.version <= self._kept]
 
     def entries(self, u: Floats) -> Floats:
         """All entries, at the present point u."""
+        messages = dict.fromkeys(self._used, (self._id, self._version))
+        return self._joined(self._recovered("entries", messages, limited=False))
+
+    def _joined(self, parts: dict[int, Floats]) -> Floats:
+        """Values for all variables from those of each chunk."""
         out = np.empty(self.problem.m)
-        messages = {i: (self._id, self._version) for i in self._used}
-        for i, part in self._recovered("entries", messages, u, self._version, limited=False).items():
+        for i, part in parts.items():
             out[self._variables[i]] = part
         return out
 
     def step(self, u: Floats, idx: Index, delta: Floats, members: Index, wanted: int) -> RemoteReply:
         """Move the variables `idx` by `delta`, to the point u."""
-        base, version = self._version, next(self._versions)
-        rows, coef = self._combined(idx, delta)
+        moves = _Moves(self._version, next(self._versions), idx, u[idx], delta)
+        whole = len(self._since) + 1 >= STEPS_KEPT
+        own_members = self._by_chunk(members)
+        messages = self._messages(moves, self._used, own_members, wanted, whole)
+        name = None if len(idx) else "select"
+        answers: dict[int, Answer] = self._recovered("step", messages, name=name)
+        self._version = moves.version
+        self._since.append(moves)
+        if whole:
+            g = self._joined({i: a.gradient for i, a in answers.items() if a.gradient is not None})
+            self._coming = _Point(moves.version, u.copy(), g)
+        self.rows.count(evals=len(idx) * self.rows.n, calls=len(idx) * self.rows.n)
+        return self._reply(answers, members, own_members)
+
+    def _messages(
+        self,
+        moves: _Moves,
+        chunks: list[int],
+        own_members: dict[int, tuple[Index, Index]] | None = None,
+        wanted: int = 0,
+        whole: bool = False,
+    ) -> dict[int, tuple[Step]]:
+        """A step for chunks; to repeat it, without violators."""
+        rows, coef = self._combined(moves.idx, moves.delta)
         samples = self.rows.take(rows) if len(rows) else None
-        own, own_members = self._by_chunk(idx), self._by_chunk(members)
-        messages = {}
-        for i in self._used:
+        own, messages = self._by_chunk(moves.idx), {}
+        for i in chunks:
             at, local = own[i]
             share = len(self.rows.where[i]) / max(1, self.rows.n)
+            members = np.empty(0, np.intp) if own_members is None else own_members[i][1]
             messages[i] = (
                 Step(
-                    self._id, base, version, samples, coef, local, u[idx[at]], delta[at], own_members[i][1],
-                    self._low, self._high, int(_SHARE * wanted * share) + _BESIDES,
+                    self._id, moves.base, moves.version, samples, coef, local, moves.values[at],
+                    moves.delta[at], members, self._low, self._high,
+                    int(_SHARE * wanted * share) + _BESIDES if wanted else 0, whole,
                 ),
             )  # fmt: skip
-        answers: dict[int, Answer] = self._recovered("step", messages, u, version)
-        self._version = version
-        self.rows.count(evals=len(rows) * self.rows.n, calls=len(rows) * self.rows.n)
-        return self._reply(answers, members, own_members)
+        return messages
 
     def _reply(
         self, answers: dict[int, Answer], members: Index, own_members: dict[int, tuple[Index, Index]]
@@ -174,9 +244,9 @@ class ClusterGradient:
         assert signs is not None
         coef = signs[idx] * delta
         if not self._paired:
-            return idx, coef
+            return idx, np.asarray(coef)
         rows, at = np.unique(idx % self.rows.n, return_inverse=True)
-        return rows, np.bincount(at, coef, len(rows))
+        return rows, np.bincount(at, coef, len(rows)).astype(np.float64, copy=False)
 
     def _by_chunk(self, variables: Index) -> dict[int, tuple[Index, Index]]:
         """For each chunk, which of `variables` it has, and their numbers there."""
@@ -195,58 +265,38 @@ class ClusterGradient:
         self,
         method: str,
         messages: dict[int, tuple[Any, ...]],
-        u: Floats,
-        version: int,
         *,
         limited: bool = True,
+        name: str | None = None,
     ) -> dict[int, Any]:
-        """Call chunks; those that have lost their part are rebuilt at the point u, and called again."""
+        """Call chunks; those that have lost their part get it again, and are called again."""
         answers: dict[int, Any] = {}
         for _ in range(_ATTEMPTS):
-            made = list(self._session.made)
-            answers |= self._call(
-                method, {i: m for i, m in messages.items() if i not in answers}, limited=limited
-            )
+            asked = {i: message for i, message in messages.items() if i not in answers}
+            answers |= self._call(method, asked, limited=limited, name=name)
             lost = [i for i, answer in answers.items() if isinstance(answer, Behind)]
             if not lost:
                 return {i: answers[i] for i in messages}
             for i in lost:
-                self._session.renew(i, made[i])
-            self._rebuild(lost, u, version, limited)
-            for i in lost:
                 del answers[i]
-        raise RuntimeError(
-            "Workers lose their part of the gradient as fast as it is rebuilt: look at their logs."
+                self._session.unite(i)
+            self._repeat_steps(lost, limited)
+        raise ClusterError(
+            "Workers lose their part of the gradient as fast as it is made again: look at their logs."
         )
 
-    def _rebuild(self, chunks: list[int], u: Floats, version: int, limited: bool) -> None:
-        """Send chunks all support vectors, piece by piece."""
+    def _repeat_steps(self, chunks: list[int], limited: bool) -> None:
+        """Bring chunks from the last point of which all is known to the present one."""
         self._session.traffic.rebuilt += len(chunks)
-        support = np.flatnonzero(u)
-        rows, coef = self._combined(support, u[support])
-        starts = list(range(0, len(rows), costs.FOREIGN_ROWS)) or [0]
-        piece = 0
-        while piece < len(starts):
-            s = starts[piece]
-            some = slice(s, s + costs.FOREIGN_ROWS)
-            samples = self.rows.take(rows[some]) if len(rows) else None
-            first = piece == 0
-            messages = {
-                i: (
-                    self._id,
-                    Rebuilding(
-                        version,
-                        piece,
-                        piece == len(starts) - 1,
-                        self._setting(i) if first else None,
-                        u[self._variables[i]] if first else np.empty(0),
-                        samples,
-                        coef[some],
-                    ),
-                )
-                for i in chunks
-            }
-            answers = self._call("rebuild", messages, limited=limited)
-            self.rows.count(evals=len(coef[some]) * sum(len(self.rows.where[i]) for i in chunks))
-            following = {answer.version for answer in answers.values()}
-            piece = piece + 1 if following == {piece + 1} else 0  # one of them was made again meanwhile
+        self._begin(chunks, limited)
+        for moves in self._since:
+            answers = self._call("step", self._messages(moves, chunks), limited=limited, name="repeat-update")
+            self.rows.count(evals=len(moves.idx) * sum(len(self.rows.where[i]) for i in chunks))
+            if any(isinstance(answer, Behind) for answer in answers.values()):
+                return  # lost again: the caller notices
+
+
+def _finish(session: Session, chunks: list[int], problem: str) -> None:
+    """Let chunks forget a problem when they get the next one."""
+    for i in chunks:
+        session.finished[i].add(problem)

@@ -23,7 +23,8 @@ from maxmargin.kernels import _accurate
 from maxmargin.kernels.rounding import Rounding
 
 Array = NDArray[Any]
-# Share of distant rows up to which float32 is used, as in `maxmargin.kernels.kernel`, and the largest diagonal.
+# Share of distant rows up to which float32 is used, as in `maxmargin.kernels.kernel`, and the largest
+# diagonal.
 _FEW_DISTANT, _LARGEST_FLOAT32 = 1 / 16, 1e12
 
 

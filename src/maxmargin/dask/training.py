@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from maxmargin import _costs as costs
 from maxmargin._types import Index
-from maxmargin.dask.chunk import Chunk
+from maxmargin.dask.chunk import Chunk, Setting, Step
 from maxmargin.dask.data import TrainingData
 from maxmargin.dask.frame import Frame
 from maxmargin.dask.rows import ClusterRows, Samples
@@ -66,14 +66,15 @@ class ClusterSamples(SamplesElsewhere):
             at = np.flatnonzero(chunk_of == i)
             place[at] = np.arange(len(at), dtype=np.int32)
             orders.append(order[at] - ends[i])
-        session = Session(client, self._frame(kernel), pieces, orders)
+        session = Session(client, self.frame(kernel), pieces, orders)
         self.traffic = session.traffic
         self._samples = Samples(session, chunk_of, place, n_jobs)
         self._number = np.full(n, -1, np.int32)
         self._number[order] = np.arange(len(order), dtype=np.int32)
         return ClusterRows(self._samples, np.arange(len(order)), dtype)
 
-    def _frame(self, kernel: Kernel) -> Frame:
+    def frame(self, kernel: Kernel) -> Frame:
+        """The layout of the samples, for a kernel."""
         data, d = self.data, self.shape[1]
         if callable(kernel.name):
             return Frame(kernel, d, data.sparse)
@@ -94,7 +95,7 @@ class ClusterSamples(SamplesElsewhere):
         if not len(rows):
             nothing = np.empty((0, self.shape[1]), self.dtype)
             return sp.csr_array(nothing) if self.data.sparse else nothing
-        found = self._samples.get(self._number[rows])
+        found = self._samples.get(self._number[rows].astype(np.intp))
         if self.data.sparse:
             return sp.csr_array(found)
         return found.toarray() if sp.issparse(found) else found
@@ -136,16 +137,17 @@ def fit_distributed(
     """
     if estimator.solver not in ("auto", "batch") and not isinstance(estimator.solver, Batch):
         raise ValueError(
-            f"The solver {estimator.solver!r} cannot train on a cluster: use solver='auto', or distribute=False."
+            f"The solver {estimator.solver!r} cannot train on a cluster: use solver='auto', or "
+            "distribute=False."
         )
     if data.summary.unscaled:
         warnings.warn(UNSCALED, UnscaledDataWarning, stacklevel=4)
-    _warm_up(data)
     verbose = estimator.verbose
     # A bar where somebody sees it: a fit on a cluster takes long.
     estimator.verbose = bool(verbose) or sys.stdout.isatty()
     try:
         with on_cluster(data) as samples:
+            _warm_up(samples, estimator)
             arguments = (samples,) if data.y is None else (samples, data.y)
             estimator.fit(*arguments, sample_weight=data.weight)
             traffic = samples.traffic
@@ -156,25 +158,36 @@ def fit_distributed(
         estimator.feature_names_in_ = data.feature_names
     if report is not None:
         report(
-            f"{traffic.calls} rounds, {traffic.bytes_sent / 1e6:.0f} MB sent, {traffic.bytes_received / 1e6:.0f} MB "
-            f"received, {traffic.rebuilt} chunks rebuilt"
+            f"{traffic.calls} rounds, {traffic.bytes_sent / 1e6:.0f} MB sent, "
+            f"{traffic.bytes_received / 1e6:.0f} MB received, {traffic.rebuilt} chunks rebuilt"
         )
     return traffic
 
 
-def _warm_up(data: TrainingData) -> None:
+def _warm_up(samples: ClusterSamples, estimator: Any) -> None:
     """Load compiled code where the parts are, before the clock of ``max_time`` runs."""
+    data, names = samples.data, ("degree", "coef0")
+    rest = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+    frame = samples.frame(Kernel(estimator.kernel, **rest))
+    if callable(estimator.kernel):
+        return  # it is the user's to decide when that is called
 
     def submit(i: int) -> Any:
         key = f"warm-up-{uuid4().hex[:12]}0"
-        return data.client.submit(load_code, data.parts[i], key=key, pure=False)
+        return data.client.submit(load_code, frame, data.parts[i], key=key, pure=False)
 
     gather(data.client, [submit(i) for i in range(len(data.parts))], what="starting workers", resubmit=submit)
 
 
-def load_code(part: Any) -> None:
+def load_code(frame: Frame, part: Any) -> None:
     """Run every compiled loop of a chunk once; runs on a worker."""
-    d = part.shape[1]
-    few = Frame(Kernel("rbf", gamma=1.0), d, sp.issparse(part), None if sp.issparse(part) else np.zeros(d))
-    chunk = Chunk(few, np.arange(min(4, part.shape[0])), [part[:4]])
+    n = min(4, part.shape[0])
+    chunk = Chunk(frame, np.arange(n), [part[:n]])
     chunk.about()
+    zeros, ones, some = np.zeros(n), np.ones(n), np.arange(1)
+    samples, ends = chunk.take(some), np.ones(1)
+    chunk.exact(samples, some, ends)
+    for dtype in ("float32", "float64"):
+        setting = Setting(((0, n),), ones, zeros, ones, zeros, np.zeros(n, np.int8), None, 1, dtype)
+        chunk.begin(dtype, setting, 0, zeros, -ones, ())
+        chunk.step(Step(dtype, 0, 1, samples, ends, some, ends, ends, some, -2 * ends, 2 * ends, 1, False))

@@ -1,12 +1,20 @@
-"""Waiting for tasks: never without a limit, and with an error that says what is missing."""
+"""Waiting for tasks: never without a limit, and with an error that says what is missing.
+
+Tasks that are lost with their workers are submitted again; those that the scheduler can make again by itself
+it does make again. The one function for both training and loading is `gather`.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager
 from typing import Any
+
+from maxmargin._compiled.limits import check
 
 # Seconds between two looks at the tasks: Ctrl-C takes effect within that time.
 PAUSE = 0.2
@@ -17,32 +25,36 @@ NO_WORKER = 60.0
 # Seconds for an answer of the scheduler, and for fetching results that are there.
 ANSWER = 30.0
 FETCH = 300.0
-# How often a task is submitted again whose workers died, or that was cancelled.
-RETRIES = 3
+# How often one task is submitted again: dask gives a task up for which a few workers have died.
+RETRIES = 10
+# What a broken connection raises; dask makes it again.
+_BROKEN = (TimeoutError, OSError)
+_WARN_ABOVE = "distributed.admin.large-graph-warning-threshold"
 
 
-class NoWorkersError(RuntimeError):
-    """The cluster has no workers, or its scheduler is gone."""
+class ClusterError(RuntimeError):
+    """The cluster cannot finish a computation: it has no workers, lost data, or cannot be reached."""
 
 
-def wait_for_workers(client: Any, timeout: float = FIRST_WORKER) -> int:
+def wait_for_workers(client: Any, timeout: float | None = None) -> int:
     """Wait for a first worker; the number of those that are there.
 
     Parameters
     ----------
     client : distributed.Client
         A synchronous client.
-    timeout : float
-        Seconds.
+    timeout : float, optional
+        Seconds; by default `FIRST_WORKER`.
 
     Returns
     -------
     int
     """
+    timeout = FIRST_WORKER if timeout is None else timeout
     until = time.monotonic() + timeout
-    while not (n := count_workers(client)):
+    while not (n := len(threads_of(client))):
         if time.monotonic() > until:
-            raise NoWorkersError(
+            raise ClusterError(
                 f"no workers: the cluster {_address(client)} has had none for {timeout:g} s. Start some, for "
                 "example with cluster.scale(4), or use distribute=False to fit in this process."
             )
@@ -50,14 +62,14 @@ def wait_for_workers(client: Any, timeout: float = FIRST_WORKER) -> int:
     return n
 
 
-def count_workers(client: Any) -> int:
-    """Ask the scheduler for the number of its workers; an error if it does not answer."""
+def threads_of(client: Any) -> dict[str, int]:
+    """The number of threads of each worker; an error if the scheduler does not answer."""
     if client.status not in ("running", "connecting"):
-        raise NoWorkersError(f"the client of {_address(client)} is {client.status}: make a new Client().")
+        raise ClusterError(f"the client of {_address(client)} is {client.status}: make a new Client().")
     try:
-        return len(client.nthreads(callback_timeout=ANSWER))
-    except (TimeoutError, OSError) as error:
-        raise NoWorkersError(f"the scheduler {_address(client)} does not answer: {error}") from error
+        return dict(client.nthreads(callback_timeout=ANSWER))
+    except _BROKEN as error:
+        raise ClusterError(f"the scheduler {_address(client)} does not answer: {error}") from error
 
 
 def gather(
@@ -67,6 +79,7 @@ def gather(
     what: str,
     timeout: float | None = None,
     resubmit: Callable[[int], Any] | None = None,
+    limited: bool = False,
 ) -> list[Any]:
     """Wait for tasks and fetch their results.
 
@@ -82,7 +95,9 @@ def gather(
         Seconds for all of them; without it the wait ends when there are results, an error, or no worker for
         `NO_WORKER` seconds.
     resubmit : callable, optional
-        Gets the number of a task that was cancelled, or whose workers died, and returns a new future.
+        Gets the number of a task that was cancelled, or for which workers died, and returns a new future.
+    limited : bool
+        Whether the limit in force may end the wait, see `maxmargin._compiled.limits`.
 
     Returns
     -------
@@ -93,31 +108,38 @@ def gather(
     begin = seen = asked = time.monotonic()
     while True:
         for i, future in enumerate(futures):
-            if (lost := _lost(future)) is not None:
+            if (lost := lost_because(future)) is not None:
+                threads_of(client)  # without a scheduler there is nothing to submit to
                 tries[i] += 1
                 if resubmit is None or tries[i] > RETRIES:
-                    raise RuntimeError(f"{what}: task {i} of {len(futures)} was lost: {lost}") from lost
+                    raise ClusterError(
+                        f"{what}: task {i} of {len(futures)} was lost, {tries[i]} times: {lost}. Look at the "
+                        "logs of the workers; where they die, the most frequent cause is too little memory."
+                    ) from lost
                 futures[i] = resubmit(i)
         pending = [future for future in futures if future.status != "finished"]
         if not pending:
-            with suppress(TimeoutError, CancelledError):
-                return _fetch(client, futures)
+            found = _fetch(client, futures)
+            if found is not None:
+                return found
         elif _wait(client, pending):
             continue
+        if limited:
+            check()
         now = time.monotonic()
         if timeout is not None and now - begin > timeout:
             raise TimeoutError(f"{what}: {len(pending)} of {len(futures)} tasks not done in {timeout:g} s.")
         if now - asked > NO_WORKER / 20:
-            asked, n = now, count_workers(client)
+            asked, n = now, len(threads_of(client))
             seen = now if n else seen
             if now - seen > NO_WORKER:
-                raise NoWorkersError(
+                raise ClusterError(
                     f"no workers: {what} waits for {len(pending)} tasks, and the cluster {_address(client)} "
-                    f"has had no worker for {NO_WORKER:g} s."
+                    f"has had no worker for {NO_WORKER:g} s. Start some and fit again."
                 )
 
 
-def _lost(future: Any) -> BaseException | None:
+def lost_because(future: Any) -> BaseException | None:
     """Why a future has no result and never will, if its task can be repeated; other errors are raised."""
     from distributed import KilledWorker
 
@@ -125,10 +147,41 @@ def _lost(future: Any) -> BaseException | None:
         return CancelledError(f"{future.key} was cancelled")
     if future.status != "error":
         return None
-    error = future.exception(timeout=ANSWER)
+    try:
+        error = future.exception(timeout=ANSWER)
+    except (CancelledError, TimeoutError) as changed:
+        return changed
     if isinstance(error, KilledWorker):
         return error
     raise error
+
+
+@contextmanager
+def large_messages() -> Iterator[None]:
+    """Let tasks have large arguments, about which dask warns.
+
+    They are meant to be there: a task that has its arguments can be repeated, while data that were scattered
+    are lost with their worker.
+    """
+    global _users, _threshold
+    import dask
+
+    with _lock:  # the configuration is that of the process, and fits may run side by side
+        _users += 1
+        if _users == 1:
+            _threshold = dask.config.get(_WARN_ABOVE)
+            dask.config.set({_WARN_ABOVE: "1 TB"})
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                dask.config.set({_WARN_ABOVE: _threshold})
+
+
+_lock, _users = threading.Lock(), 0
+_threshold: Any = None
 
 
 def _wait(client: Any, futures: list[Any]) -> bool:
@@ -145,11 +198,20 @@ def _wait(client: Any, futures: list[Any]) -> bool:
     return True
 
 
-def _fetch(client: Any, futures: list[Any]) -> list[Any]:
-    async def fetch() -> Any:
-        return await client.gather(futures, asynchronous=True)
+def _fetch(client: Any, futures: list[Any]) -> list[Any] | None:
+    """The results; None if some were lost on their way."""
+    from distributed import KilledWorker
 
-    return list(client.sync(fetch, callback_timeout=FETCH))
+    async def fetch() -> Any:
+        try:
+            return await client.gather(futures, asynchronous=True)
+        except asyncio.CancelledError as error:  # of another thread, which waits for the same answer
+            raise TimeoutError from error
+
+    try:
+        return list(client.sync(fetch, callback_timeout=FETCH))
+    except (CancelledError, KilledWorker, *_BROKEN):
+        return None
 
 
 def _address(client: Any) -> str:
