@@ -10,9 +10,9 @@ Data: covtype-like (54 features; C=1, gamma=1, tol 1e-3), made here. Three table
   thread each, which hold the rows, in turns; the fastest fit of each counts. Rounds are calls of all workers;
   the overhead of one is its time without the longest kernel sums. Workers keep no kernel rows.
 - Scaling. One to four workers that may each use half a core (a Linux control group, which needs root).
-- A model of the time with more workers (cluster_model): kernel values and rounds as counted in the largest fit, its pace of
-  kernel values per core, its latency, which grows with the workers, and the time of the client. It is
-  extrapolated from two cores: nothing of it was measured.
+- A model of the time with more workers (cluster_model): kernel values and rounds as counted in the largest
+  fit, its pace of kernel values per core, its latency, which grows with the workers, and the time of the
+  client. It is extrapolated from two cores: nothing of it was measured.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KIND = {"C": 1.0, "gamma": 1.0, "tol": 1e-3, "cache_size": 500}
 TIMES = {50_000: 5, 100_000: 3, 200_000: 2, 500_000: 1}
 QUICK = {4_000: 1}
 SCALED, SCALED_QUICK, MOST_WORKERS, SHARE = 100_000, 4_000, 4, 0.5
-# Rows and workers of the model; seconds that a round takes longer with each worker; bytes per second of a network.
+# Rows and workers of the model; seconds that each worker adds to a round; bytes per second of a network.
 MODEL_ROWS, MODEL_WORKERS = (1_000_000, 5_000_000, 10_000_000), (16, 64)
 LATENCY_PER_WORKER, NETWORK = 0.002, 1e9
 CHUNKS = 8
@@ -273,7 +273,7 @@ def main() -> None:
     write(name, "Training on dask", table, notes, raw, **run)
     if not args.rows:
         title = "Training on dask with more workers: a model, nothing of it was measured"
-        base = f"extrapolated from {times[-1]['rows']:,} rows on 2 cores of one computer, over a network of 1 GB/s"
+        base = f"extrapolated from {times[-1]['rows']:,} rows on 2 cores of one computer; network: 1 GB/s"
         write(f"{name}_model", title, modelled(times[-1]), [base], **run)
 
 
