@@ -142,6 +142,7 @@ class Loop:
             status = ended(self.meter.limit)
         status = finalised(self.state, status, self._precision)
         details = self.solver.details(self.state, self._work) if self._begun else {}
+        self._work = None  # a working set may take 268 MB, and the certificate needs memory too
         return Outcome(status, self._trace.records(), details)
 
     def abandon(self) -> None:
