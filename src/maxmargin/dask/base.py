@@ -1,35 +1,32 @@
-"""Training on a cluster or in this process, and lazy predictions: what all estimators of the package share."""
+"""What all estimators of the package share: training on a cluster or here, and lazy predictions."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import logging
-import pickle
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
-from uuid import uuid4
 
 import numpy as np
-from sklearn.base import clone
 
+import dask
 from maxmargin._sklearn import StrOptions, validate_parameters
-from maxmargin.dask import lazy
 from maxmargin.dask.clients import find_client
 from maxmargin.dask.data import TrainingData, rows_known
-from maxmargin.dask.inputs import is_lazy, joined_vector, vector_blocks
-from maxmargin.dask.parts import joined
+from maxmargin.dask.inputs import check_collection, is_lazy
+from maxmargin.dask.lazy import Models, apply
+from maxmargin.dask.one_worker import fit_on_worker
+from maxmargin.dask.vectors import joined_vector, vector_blocks
 from maxmargin.dask.waiting import gather, wait_for_workers
 
 # Rows from which on `distribute="auto"` trains on all workers. A fit of 500,000 rows takes 80 s on two cores,
 # where rounds over the network save little (lab notes, covtype): below a fraction of it nothing is saved.
 FEW_ROWS = 200_000
-# Not attributes of the estimator, but of its object in this process.
-_HERE = ("_models",)
-# What an ordinary estimator does not have.
-_OF_TRAINING = ("distributed_", "traffic_")
+# Attributes that an ordinary estimator does not have.
+_OF_DASK = ("client", "distribute", "distributed_", "traffic_", "_models")
+_PLACES = {"all workers": "on all workers", "one worker": "on one worker", "here": "in this process"}
 _log = logging.getLogger("maxmargin.dask")
 
 
@@ -71,50 +68,54 @@ class DaskEstimator:
     }
     client: Any
     distribute: Any
+    #: What predictions of dask collections send to workers; belongs to this object, and is not copied.
+    _models: Models | None = None
 
     # -- training ----------------------------------------------------------------------------
 
     def _fit(self: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         validate_parameters(self)
-        if self.kernel == "precomputed":
-            raise ValueError(
-                "kernel='precomputed' is not possible with maxmargin.dask: a kernel matrix has as many columns as "
-                f"rows. Name a kernel, or use maxmargin.{self._local_class.__name__}."
-            )
-        client = find_client(self.client)
+        lazy = any(map(is_lazy, (X, y, sample_weight)))
+        client = find_client(self.client) if lazy or self.distribute is not False else None
         if client is None:
             self._check_without_client(X)
-        elif self.distribute is not False or is_lazy(X):
+            if not lazy:
+                return self._become(self._to_train().fit(X, y, sample_weight))
+        else:
             wait_for_workers(client)
-        client = client if self.distribute is not False or is_lazy(X) else None
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "kernel='precomputed' is not possible on a cluster: a kernel matrix has as many columns as "
+                f"rows. Name a kernel, or use maxmargin.{self._local_class.__name__}."
+            )
         data = TrainingData.load(client, X, y, sample_weight)
         estimator = self._to_train()
-        where = self._where(client, data.shape[0])
+        where, reason = self._where(client, data.shape[0])
         if where == "all workers" and getattr(self, "_with_probabilities", False):
             raise ValueError(
-                "probability=True is only possible on one worker: use distribute=False, or calibrate the fitted "
-                "estimator with sklearn.calibration.CalibratedClassifierCV."
+                "probability=True is only possible on one worker: use distribute=False, or calibrate the "
+                "fitted estimator with sklearn.calibration.CalibratedClassifierCV."
             )
-        self._say(f"{type(self).__name__}: {data.shape[0]:,} rows, training {_places[where]}")
+        self._say(f"{type(self).__name__}: {data.shape[0]:,} rows, {reason}training {_PLACES[where]}")
         traffic = None
         if where == "all workers":
             from maxmargin.dask.training import fit_distributed
 
             traffic = fit_distributed(estimator, data, report=self._say)
         elif where == "one worker":
-            estimator = _fit_on_worker(client, estimator, data)
+            estimator = fit_on_worker(estimator, data)
         else:
             estimator.fit(data.here(), data.y, data.weight)
         if data.feature_names is not None:
             estimator.feature_names_in_ = data.feature_names
-        names = set(self.get_params(deep=False))
-        for name in [name for name in vars(self) if name not in names and name[0] != "_" and name[-1] == "_"]:
-            delattr(self, name)
-        vars(self).update(
-            {name: value for name, value in vars(estimator).items() if name not in names}, _models={}
-        )
-        self.distributed_ = where == "all workers"
-        self.traffic_ = traffic
+        return self._become(estimator, traffic)
+
+    def _become(self: Any, estimator: Any, traffic: Any = None) -> Any:
+        """Take over the fitted attributes of an ordinary estimator."""
+        fitted = _fitted(estimator, self._local_class)
+        if "feature_names_in_" not in fitted:
+            vars(self).pop("feature_names_in_", None)  # of the last fit
+        vars(self).update(fitted, distributed_=traffic is not None, traffic_=traffic, _models=None)
         return self
 
     def _check_without_client(self, X: Any) -> None:
@@ -131,18 +132,24 @@ class DaskEstimator:
             "distribute=False to train in this process."
         )
 
-    def _where(self, client: Any, n: int) -> str:
+    def _where(self, client: Any, n: int) -> tuple[str, str]:
+        """Where to train, and why if the user did not say."""
         if client is None or self.distribute is False:
-            return "here"
-        return "all workers" if self.distribute is True or n >= FEW_ROWS else "one worker"
+            return "here", ""
+        if self.distribute is True or n >= FEW_ROWS:
+            return "all workers", ""
+        return "one worker", f"fewer than {FEW_ROWS:,}, where distribute=True saves no time: "
 
     def _to_train(self: Any) -> Any:
         """An ordinary estimator; it has the last solution if `warm_start` asks for it."""
-        return self.to_local() if self.warm_start and hasattr(self, "_model") else self._unfitted()
+        if self.warm_start and hasattr(self, "_model"):
+            return self.to_local()
+        estimator = self._unfitted()
+        vars(estimator).update({k: v for k, v in vars(self).items() if k == "_skl_callbacks"})
+        return estimator
 
     def _unfitted(self: Any) -> Any:
-        parameters = self.get_params(deep=False)
-        return self._local_class(**{k: v for k, v in parameters.items() if k not in ("client", "distribute")})
+        return self._local_class(**{name: getattr(self, name) for name in _parameters(self._local_class)})
 
     def _say(self: Any, text: str) -> None:
         """Write a line where progress is shown, and to the log."""
@@ -155,33 +162,23 @@ class DaskEstimator:
     def _values(self: Any, method: str, X: Any) -> Any:
         """The values of a method: lazy for a dask collection, else as those of the ordinary estimator."""
         if not is_lazy(X):
-            return getattr(super(DaskEstimator, self), method)(X)
+            return getattr(super(), method)(X)
         self._check_fitted()
         columns = None
-        if method == "predict_proba" or getattr(self, "decision_function_shape", None) == "ovr":
+        if method != "decision_function" or getattr(self, "decision_function_shape", None) == "ovr":
             columns = getattr(self, "classes_", None)
-        return lazy.apply(X, self._model_task(), self, method, columns)
+        local = self._to_send()
+        if self._models is None or not self._models.made_from(local):
+            self._models = Models(local)
+        return apply(X, self._models.task(self.client), self, method, columns)
 
-    def _model_task(self: Any) -> Any:
-        """The fitted estimator as the result of a task, made once for each client."""
-        import dask
-
-        client = find_client(self.client)
-        models: dict[Any, Any] = vars(self).setdefault("_models", {})
-        key = None if client is None else client.id
-        future = models.get(key)
-        if future is None or getattr(future, "status", None) in ("cancelled", "error"):
-            local = self.to_local()
-            local._solutions = None  # of training
-            local.n_jobs = 1 if local.n_jobs is None else local.n_jobs  # a worker has several blocks at once
-            stored, name = pickle.dumps(local), f"model-{uuid4().hex[:12]}"
-            if client is None:
-                future = dask.delayed(pickle.loads, pure=False)(stored, dask_key_name=name)
-            else:
-                with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-                    future = client.submit(pickle.loads, stored, key=name, pure=False)
-            models[key] = future
-        return future
+    def _to_send(self) -> Any:
+        """The ordinary estimator without what predictions do not need."""
+        local = self.to_local()
+        local._solutions, local.n_jobs = None, local.n_jobs or 1  # a worker has several blocks at once
+        vars(local).pop("feature_names_in_", None)  # compared here
+        vars(local).pop("trace_", None)
+        return local
 
     def predict(self, X: Any) -> Any:
         """Predict labels or targets.
@@ -200,13 +197,20 @@ class DaskEstimator:
 
     def _score(self: Any, measure: Callable[..., Any], X: Any, y: Any, sample_weight: Any) -> float:
         """A measure of the predictions, which are computed block by block and compared here."""
-        client = find_client(self.client) if any(map(is_lazy, (X, y, sample_weight))) else None
-        predicted = joined(_computed(client, self.predict(X)))
-        n = [len(predicted)]
-        truth = joined_vector(_computed(client, y), n, "y")
+        if not any(map(is_lazy, (X, y, sample_weight))):
+            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        for name, vector in (("y", y), ("sample_weight", sample_weight)):
+            if is_lazy(vector):
+                check_collection(vector, name)
+        # Together, so that what X and y have in common is computed once.
+        predicted, y, sample_weight = _computed(find_client(self.client), [self.predict(X), y, sample_weight])
+        sizes = [len(predicted)]
+        y = joined_vector(vector_blocks(y, "y"), sizes, "y")
         if sample_weight is not None:
-            sample_weight = joined_vector(_computed(client, sample_weight), n, "sample_weight")
-        return float(measure(truth, predicted, sample_weight=sample_weight))
+            sample_weight = joined_vector(
+                vector_blocks(sample_weight, "sample_weight"), sizes, "sample_weight"
+            )
+        return float(measure(y, np.asarray(predicted), sample_weight=sample_weight))
 
     # -- copies ------------------------------------------------------------------------------
 
@@ -218,65 +222,41 @@ class DaskEstimator:
         estimator of `maxmargin`
             With the same parameters. Arrays are shared with this estimator, not copied.
         """
-        local, names = self._unfitted(), set(self.get_params(deep=False))
-        fitted = {k: v for k, v in vars(self).items() if k not in names and k not in (*_HERE, *_OF_TRAINING)}
-        vars(local).update(fitted)
+        local = self._unfitted()
+        vars(local).update(_fitted(self, self._local_class))
         return local
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()  # type: ignore[misc]
-        return {**{k: v for k, v in state.items() if k not in _HERE}, "client": None}
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return {**state, "client": None, "_models": None}
 
     def __sklearn_clone__(self: Any) -> Any:
-        parameters = self.get_params(deep=False)
-        client = parameters.pop("client")  # refers to a connection: shared, not copied
-        cloned = type(self)(**{k: clone(v, safe=False) for k, v in parameters.items()}, client=client)
-        if hasattr(self, "_metadata_request"):
-            cloned._metadata_request = copy.deepcopy(self._metadata_request)
+        # A client is a connection, which is shared and not copied: `copy` leaves it out.
+        cloned = super(DaskEstimator, copy.copy(self)).__sklearn_clone__()  # type: ignore[misc]
+        cloned.client = self.client
         return cloned
 
 
-_places = {"all workers": "on all workers", "one worker": "on one worker", "here": "in this process"}
+def _parameters(kind: Any) -> list[str]:
+    return list(kind._get_param_names())
 
 
-def _computed(client: Any, values: Any) -> list[Any]:
-    """The chunks of a vector, computed."""
-    import dask
+def _fitted(estimator: Any, kind: Any) -> dict[str, Any]:
+    """The attributes of an estimator that an ordinary one of this class gets from training."""
+    names = {*_parameters(kind), *_OF_DASK}
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name not in names and (name[0] == "_" or name[-1] == "_")
+    }
 
-    if not is_lazy(values):
-        return [np.asarray(values)]
-    blocks = vector_blocks(values, "y")
+
+def _computed(client: Any, values: list[Any]) -> list[Any]:
+    """The values, of which dask collections are computed."""
+    lazy = [i for i, each in enumerate(values) if is_lazy(each)]
+    some = [values[i] for i in lazy]
     if client is None:
-        return [np.asarray(each) for each in dask.compute(*blocks)]
-    found = gather(client, client.compute(blocks), what="computing predictions")
-    return [np.asarray(each) for each in found]
-
-
-def fit_parts(estimator: Any, parts: list[Any], y: Any, weight: Any) -> tuple[Any, list[tuple[type, str]]]:
-    """Fit an estimator to all parts, as a task on one worker; the warnings are for the client."""
-    from distributed import get_worker
-
-    parameters = {"n_jobs": estimator.n_jobs, "verbose": estimator.verbose}
-    if estimator.n_jobs is None:
-        estimator.n_jobs = get_worker().state.nthreads
-    estimator.verbose = False  # nobody sees the output of a worker
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        estimator.fit(joined(parts), y, weight)
-    estimator.set_params(**parameters)
-    return estimator, [(each.category, str(each.message)) for each in caught]
-
-
-def _fit_on_worker(client: Any, estimator: Any, data: TrainingData) -> Any:
-    """Fit an estimator on one worker; returns the fitted one."""
-    import dask
-
-    def submit(_: int = 0) -> Any:
-        key = f"fit-{type(estimator).__name__}-{uuid4().hex[:12]}"
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            return client.submit(fit_parts, estimator, data.parts, data.y, data.weight, key=key, pure=False)
-
-    [(fitted, caught)] = gather(client, [submit()], what="training on one worker", resubmit=submit)
-    for category, message in caught:
-        warnings.warn(message, category, stacklevel=4)
-    return fitted
+        found = list(dask.compute(*some))
+    else:
+        found = gather(client, client.compute(some), what="computing predictions")
+    return [found[lazy.index(i)] if i in lazy else each for i, each in enumerate(values)]

@@ -8,6 +8,9 @@ from typing import Any
 def find_client(client: Any = None) -> Any:
     """The client that was given or else the current one; None if there is none.
 
+    Within a task there is none unless it is given: a task that waits for other tasks occupies its worker, and
+    may wait for itself. A client from ``distributed.worker_client()`` leaves the worker to others meanwhile.
+
     Parameters
     ----------
     client : distributed.Client, optional
@@ -16,12 +19,21 @@ def find_client(client: Any = None) -> Any:
     Returns
     -------
     distributed.Client or None
+
+    Raises
+    ------
+    TypeError
+        If it is not a client.
+    ValueError
+        If it is asynchronous, or closed.
     """
-    from distributed import Client, get_client
+    from distributed import Client
 
     if client is None:
+        if _in_a_task():
+            return None
         try:
-            client = get_client()
+            client = Client.current()
         except ValueError:
             return None
     if not isinstance(client, Client):
@@ -32,5 +44,18 @@ def find_client(client: Any = None) -> Any:
             "(in a notebook too), or call fit in a thread with a client of its own."
         )
     if client.status in ("closed", "closing"):
-        raise ValueError(f"client is {client.status}: make a new Client().")
+        raise ValueError(
+            f"client is {client.status}: make a new Client(), and pass it with set_params(client=...); with "
+            "set_params(client=None) the current client is used."
+        )
     return client
+
+
+def _in_a_task() -> bool:
+    from distributed import get_worker
+
+    try:
+        get_worker()
+    except ValueError:
+        return False
+    return True

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite
 
 from maxmargin._types import Floats
-from maxmargin.dask.inputs import Blocks, blocks_of, is_lazy, joined_vector, vector_blocks
-from maxmargin.dask.parts import Checked, as_rows, check, joined, summarize_kept
+from maxmargin.dask.inputs import blocks_of, is_lazy
+from maxmargin.dask.parts import check, check_parts, join, joined, summarize_kept
 from maxmargin.dask.statistics import Summary, pool
+from maxmargin.dask.tasks import Work
+from maxmargin.dask.vectors import check_lengths, joined_vector, known_sizes, vector_blocks
 from maxmargin.dask.waiting import gather
 from maxmargin.estimators._validation import any_weights
 
 # Rows of the sample for the scales of features, as `maxmargin.estimators._scales` has.
 _SAMPLE = 256
+# Rows of which chunks are merged that have fewer: about what a task takes as long for as for its own way.
+_FEW_ROWS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,24 +85,26 @@ class TrainingData:
         vectors = {
             name: each for name, each in (("y", y), ("sample_weight", sample_weight)) if each is not None
         }
-        _check_lengths(blocks, vectors)
-        work = _Work(client)
-        parts, chunks = work.start(blocks, {name: vector_blocks(v, name) for name, v in vectors.items()})
+        if isinstance(sample_weight, Number):
+            del vectors["sample_weight"]
+        pieces = {name: vector_blocks(vector, name) for name, vector in vectors.items()}
+        for name, vector in vectors.items():  # before anything is computed
+            if blocks.sizes is not None and (lengths := known_sizes(vector)) is not None:
+                check_lengths(lengths, blocks.sizes, name)
+        work = Work(client)
+        parts, chunks = work.start(blocks, pieces)
         n_sample = max(1, _SAMPLE // len(parts))
         checked = work.each(check, "check", parts, [(n_sample,)] * len(parts), "checking X")
-        sizes = _sizes(checked)
+        sizes = check_parts(checked, blocks.feature_names)
         n = sum(sizes)
+        known = blocks.sizes is not None
         found = {
-            name: joined_vector(
-                work.results(each, f"reading {name}"), sizes, name, known=blocks.sizes is not None
-            )
+            name: joined_vector(work.results(each, name), sizes, name, known=known)
             for name, each in chunks.items()
         }
-        if found.get("y") is not None and found["y"].dtype.kind in "fc":
-            assert_all_finite(found["y"], input_name="y")
         weight = None
-        if "sample_weight" in found:
-            weight = any_weights(found["sample_weight"], np.empty((n, 0)))
+        if sample_weight is not None:
+            weight = any_weights(found.get("sample_weight", sample_weight), np.empty((n, 0)))
             if not (weight > 0).any():
                 raise ValueError("Invalid input - all samples have zero or negative weights.")
         filled = [i for i, size in enumerate(sizes) if size]
@@ -110,6 +114,8 @@ class TrainingData:
             masks = np.split(weight > 0, np.cumsum(kept_sizes)[:-1])
             arguments = [(mask, n_sample) for mask in masks]
             summaries = work.each(summarize_kept, "summarize", parts, arguments, "summarizing X")
+        if client is not None:
+            parts, kept_sizes = _merged(work, parts, kept_sizes)
         return cls(
             client,
             parts,
@@ -161,107 +167,17 @@ class TrainingData:
         return joined(gather(self.client, self.parts, what="gathering X"))
 
 
-def _check_lengths(blocks: Blocks, vectors: dict[str, Any]) -> None:
-    """Refuse vectors whose length is known to differ from that of X, before anything is read."""
-    n = None if blocks.sizes is None else sum(blocks.sizes)
-    for name, vector in vectors.items():
-        length = vector.shape[0] if hasattr(vector, "shape") and len(vector.shape) else None
-        if n is not None and isinstance(length, (int, np.integer)) and length != n:
-            raise ValueError(f"{name} has {length:,} values and X {n:,} rows.")
-
-
-def _sizes(checked: Sequence[Checked]) -> list[int]:
-    """Rows of each chunk; errors name the chunk that is wrong."""
-    sizes = [each.shape[0] for each in checked]
-    start = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    filled = [i for i, size in enumerate(sizes) if size]
-    if not filled:
-        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
-    first = checked[filled[0]]
-    if not first.shape[1]:
-        raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required: X has no columns.")
-    for i in filled:
-        each = checked[i]
-        where = f"chunk {i} (rows {start[i]:,} to {start[i + 1] - 1:,}) of X"
-        if each.shape[1] != first.shape[1]:
-            raise ValueError(
-                f"{where} has {each.shape[1]:,} features, and chunk {filled[0]} has {first.shape[1]:,}."
-            )
-        if each.sparse != first.sparse:
-            kinds = [("sparse" if c.sparse else "dense") for c in (each, first)]
-            raise ValueError(
-                f"{where} is {kinds[0]}, and chunk {filled[0]} is {kinds[1]}: convert one of them."
-            )
-        if each.bad is not None:
-            kind, row, column = each.bad
-            raise ValueError(
-                f"{where} contains {kind}, first in row {start[i] + row:,}, column {column:,}: impute or drop "
-                "such values, for example with sklearn.impute.SimpleImputer."
-            )
-    return sizes
-
-
-class _Work:
-    """Tasks on workers, or calls in this process if there is no client."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def start(self, blocks: Blocks, vectors: dict[str, list[Any]]) -> tuple[list[Any], dict[str, list[Any]]]:
-        """The converted parts, and the chunks of the vectors: futures, or data if there is no client."""
-        import dask
-        from dask.delayed import Delayed
-
-        token = uuid4().hex[:12]
-        rows = blocks.rows
-        if not blocks.lazy and self._client is None:
-            parts = [as_rows(row, blocks.dtype, i) for i, row in enumerate(rows)]
-        elif not blocks.lazy:
-            # Embedded in the task, which can then be repeated: data that are scattered are lost with a worker.
-            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-                parts = [
-                    self._client.submit(as_rows, row, blocks.dtype, i, key=f"rows-{token}-{i}", pure=False)
-                    for i, row in enumerate(rows)
-                ]
-        else:
-            task = dask.delayed(as_rows, pure=False)
-            parts = [
-                task(row, blocks.dtype, i, dask_key_name=f"rows-{token}-{i}") for i, row in enumerate(rows)
-            ]
-        # Together, so that what X and y have in common is computed once.
-        lazy = [each for each in (*parts, *sum(vectors.values(), [])) if isinstance(each, Delayed)]
-        done = iter(self._computed(lazy))
-        parts = [next(done) if isinstance(each, Delayed) else each for each in parts]
-        return parts, {
-            name: [next(done) if isinstance(each, Delayed) else each for each in chunks]
-            for name, chunks in vectors.items()
-        }
-
-    def _computed(self, lazy: list[Any]) -> list[Any]:
-        import dask
-
-        if not lazy:
-            return []
-        return list(dask.compute(*lazy) if self._client is None else self._client.compute(lazy))
-
-    def each(
-        self, function: Any, name: str, parts: list[Any], arguments: list[tuple[Any, ...]], what: str
-    ) -> list[Any]:
-        """The results of a function of each part and its arguments."""
-        if self._client is None:
-            return [function(part, *rest) for part, rest in zip(parts, arguments, strict=True)]
-
-        def submit(i: int) -> Any:
-            key = f"{name}-{uuid4().hex[:12]}"
-            return self._client.submit(function, parts[i], *arguments[i], key=key, pure=False)
-
-        return gather(self._client, [submit(i) for i in range(len(parts))], what=what, resubmit=submit)
-
-    def results(self, chunks: list[Any], what: str) -> list[Any]:
-        """The data of chunks that may be futures."""
-        if self._client is None or not any(hasattr(each, "key") for each in chunks):
-            return chunks
-        return gather(self._client, chunks, what=what)
+def _merged(work: Work, parts: list[Any], sizes: NDArray[np.intp]) -> tuple[list[Any], NDArray[np.intp]]:
+    """Parts of at least `_FEW_ROWS` rows: each takes several tasks, however small it is."""
+    group = (np.cumsum(sizes) - sizes) // _FEW_ROWS  # of each part: those that begin within the same rows
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    if len(starts) == len(parts):
+        return parts, sizes
+    groups = [parts[a:b] for a, b in zip(starts, [*starts[1:], len(parts)], strict=True)]
+    single = [each[0] for each in groups if len(each) == 1]
+    merged = iter(work.merge(join, [each for each in groups if len(each) > 1]))
+    alone = iter(single)
+    return [next(alone if len(each) == 1 else merged) for each in groups], np.add.reduceat(sizes, starts)
 
 
 def rows_known(X: Any) -> int | None:

@@ -7,34 +7,8 @@ from typing import Any, ClassVar
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.dask.base import DaskEstimator, with_client
+from maxmargin.dask.documentation import documented
 from maxmargin.estimators import nu_svc, one_class, svc, svr
-
-_PARAMETERS = """
-    Parameters
-    ----------
-    client : distributed.Client, default=None
-        The cluster to train on; None for the current client.
-    distribute : bool or "auto", default="auto"
-        Whether to train on all workers; False trains in this process. "auto" trains on one worker if there
-        are fewer than 200,000 rows, and says so on stderr in a terminal, or if `verbose`.
-    **parameters
-        See `maxmargin.{0}`.
-
-    Attributes
-    ----------
-    distributed_ : bool
-        Whether all workers took part in the training.
-    traffic_ : Traffic or None
-        Counts of rounds, bytes and seconds if they did, see `maxmargin.dask.session.Traffic`.
-    **attributes
-        See `maxmargin.{0}`.
-
-    Examples
-    --------
-    >>> from maxmargin.dask import {0}
-    >>> {0}(kernel="linear", distribute=False)
-    {0}(distribute=False, kernel='linear')
-    """
 
 
 def _check_proba(estimator: Any) -> bool:
@@ -180,11 +154,10 @@ def _check_given(estimator: Any, y: Any) -> None:
         )
 
 
+@documented(data="load_iris", targets=", y", chunks="100, 50")
 class SVC(_Classifier, svc.SVC):
-    __doc__ = (
-        "C-support vector classification on a dask cluster, see `maxmargin.SVC`.\n"
-        + _PARAMETERS.format("SVC")
-    )
+    """C-support vector classification on a dask cluster."""
+
     _local_class = svc.SVC
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **svc.SVC._parameter_constraints,
@@ -193,11 +166,10 @@ class SVC(_Classifier, svc.SVC):
     __init__ = with_client(svc.SVC)
 
 
+@documented(data="load_iris", targets=", y", chunks="100, 50")
 class NuSVC(_Classifier, nu_svc.NuSVC):
-    __doc__ = (
-        "Nu-support vector classification on a dask cluster, see `maxmargin.NuSVC`.\n"
-        + _PARAMETERS.format("NuSVC")
-    )
+    """Nu-support vector classification on a dask cluster."""
+
     _local_class = nu_svc.NuSVC
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **nu_svc.NuSVC._parameter_constraints,
@@ -206,11 +178,10 @@ class NuSVC(_Classifier, nu_svc.NuSVC):
     __init__ = with_client(nu_svc.NuSVC)
 
 
+@documented(data="load_diabetes", targets=", y", chunks="100, 100, 100, 100, 42")
 class SVR(_Regressor, svr.SVR):
-    __doc__ = (
-        "Epsilon-support vector regression on a dask cluster, see `maxmargin.SVR`.\n"
-        + _PARAMETERS.format("SVR")
-    )
+    """Epsilon-support vector regression on a dask cluster."""
+
     _local_class = svr.SVR
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **svr.SVR._parameter_constraints,
@@ -219,10 +190,10 @@ class SVR(_Regressor, svr.SVR):
     __init__ = with_client(svr.SVR)
 
 
+@documented(data="load_diabetes", targets=", y", chunks="100, 100, 100, 100, 42")
 class NuSVR(_Regressor, svr.NuSVR):
-    __doc__ = "Nu-support vector regression on a dask cluster, see `maxmargin.NuSVR`.\n" + _PARAMETERS.format(
-        "NuSVR"
-    )
+    """Nu-support vector regression on a dask cluster."""
+
     _local_class = svr.NuSVR
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **svr.NuSVR._parameter_constraints,
@@ -231,10 +202,10 @@ class NuSVR(_Regressor, svr.NuSVR):
     __init__ = with_client(svr.NuSVR)
 
 
+@documented(data="load_iris", targets="", chunks="100, 50")
 class OneClassSVM(DaskEstimator, one_class.OneClassSVM):
-    __doc__ = "One-class SVM on a dask cluster, see `maxmargin.OneClassSVM`.\n" + _PARAMETERS.format(
-        "OneClassSVM"
-    )
+    """One-class SVM on a dask cluster."""
+
     _local_class = one_class.OneClassSVM
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **one_class.OneClassSVM._parameter_constraints,

@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
-import warnings
+import pickle
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
+from maxmargin.dask.clients import find_client
+from maxmargin.dask.inputs import check_collection, float_type, is_frame
+from maxmargin.dask.parts import as_rows
 
-def evaluate(block: Any, model: Any, method: str, empty: Any) -> Any:
-    """Values of one block of rows; `empty` is the result without rows.
+# Bytes of a model up to which it is part of the graph of each prediction, which then depends on nothing else.
+# dask warns about graphs of more than 10 MB.
+_SMALL = 8 << 20
+
+
+def evaluate(block: Any, model: Any, method: str, empty: Any, dtype: Any) -> Any:
+    """Values of one block of rows.
 
     Parameters
     ----------
     block : array, sparse matrix or data frame
         Rows; there may be none.
     model : estimator of `maxmargin`
-        Fitted.
+        Fitted, without names of features.
     method : str
         The name of its method.
     empty : ndarray, Series or DataFrame
         Without rows: the container of the result, with its columns.
+    dtype : dtype
+        float32 or float64, which data frames are converted to.
 
     Returns
     -------
     ndarray, Series or DataFrame
     """
-    if hasattr(empty, "iloc"):
-        values = getattr(model, method)(block) if len(block) else empty.to_numpy()
-        if empty.ndim == 1:
-            return type(empty)(values, index=block.index, name=empty.name).astype(empty.dtype)
-        return type(empty)(values, index=block.index, columns=empty.columns)
-    return getattr(model, method)(block) if block.shape[0] else empty
+    if not block.shape[0]:
+        values = empty
+    else:
+        values = getattr(model, method)(as_rows([block], dtype) if hasattr(block, "iloc") else block)
+    if not hasattr(empty, "iloc"):
+        return values
+    values = np.asarray(values)
+    if empty.ndim == 1:
+        return type(empty)(values, index=block.index, name=empty.name, dtype=empty.dtype)
+    return type(empty)(values, index=block.index, columns=empty.columns)
 
 
 def apply(X: Any, model: Any, local: Any, method: str, columns: Any = None) -> Any:
@@ -44,7 +60,7 @@ def apply(X: Any, model: Any, local: Any, method: str, columns: Any = None) -> A
     model : Future or Delayed
         The fitted estimator as the result of a task.
     local : estimator
-        The same estimator in this process, for the type and the shape of the result.
+        The same estimator in this process, for checks of X, and the type and the shape of the result.
     method : str
         The name of its method.
     columns : sequence, optional
@@ -55,50 +71,84 @@ def apply(X: Any, model: Any, local: Any, method: str, columns: Any = None) -> A
     dask Array, Series or DataFrame
         With the chunks, or partitions and index, of X.
     """
-    frame = not hasattr(X, "chunks")
-    d = len(X.columns) if frame else X.shape[1] if X.ndim == 2 else -1
-    if d != local.n_features_in_:
-        given = f"{d} features" if d >= 0 else f"{X.ndim} dimensions"
+    check_collection(X, "X")
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, features).")
+    frame = is_frame(X)
+    d = len(X.columns) if frame else X.shape[1]
+    if not np.isnan(d) and d != local.n_features_in_:
         raise ValueError(
-            f"X has {given}, but {type(local).__name__} is expecting {local.n_features_in_} features as input."
+            f"X has {d} features, but {type(local).__name__} is expecting {local.n_features_in_} "
+            "features as input."
         )
-    sample = _sample(X, local, method, frame)
-    name = method.replace("_", "-")
+    dtype = float_type(X)
+    # Columns with wrong names are refused here, and tasks need not look at names.
+    one = X._meta_nonempty.iloc[:1] if frame else np.zeros((1, local.n_features_in_), dtype)
+    sample = np.asarray(getattr(local, method)(one))
+    empty, token = sample[:0], method.replace("_", "-")
     if frame:
         import pandas as pd
 
         index = X._meta.index
         if sample.ndim == 1:
-            meta = pd.Series(sample, name=method).iloc[:0]
-            empty = pd.Series(meta.to_numpy(), index=index, dtype=meta.dtype, name=method)
+            empty = pd.Series(sample, name=method).iloc[:0].set_axis(index)
         else:
-            empty = pd.DataFrame(sample[:0], index=index, columns=columns)
-        return X.map_partitions(evaluate, model, method, empty, meta=empty, token=name)
-    rows = X.rechunk({1: -1})
-    empty = sample[:0]
-    chunks = (rows.chunks[0],) if sample.ndim == 1 else (rows.chunks[0], (sample.shape[1],))
-    dropped = {"drop_axis": 1} if sample.ndim == 1 else {}
-    return rows.map_blocks(
-        evaluate,
-        model,
-        method,
-        empty,
-        name=name,
-        token=None,
-        dtype=sample.dtype,
-        chunks=chunks,
-        meta=empty,
-        **dropped,
-    )
+            empty = pd.DataFrame(empty, index=index, columns=columns)
+        values = partial(evaluate, method=method, empty=empty, dtype=dtype)
+        return X.map_partitions(values, model, meta=empty, token=token)
+    rows = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+    values = partial(evaluate, method=method, empty=empty, dtype=dtype)
+    shape = {"drop_axis": 1} if sample.ndim == 1 else {"chunks": (rows.chunks[0], (sample.shape[1],))}
+    return rows.map_blocks(values, model, token=token, dtype=sample.dtype, meta=empty, **shape)
 
 
-def _sample(X: Any, local: Any, method: str, frame: bool) -> Any:
-    """The values of one row of zeros."""
-    zeros = np.zeros((1, local.n_features_in_), np.float64 if frame else _float(X.dtype))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about names of features
-        return np.asarray(getattr(local, method)(zeros))
+class Models:
+    """A fitted estimator as the result of a task: a part of each graph, or on the cluster if it is large."""
 
+    def __init__(self, local: Any) -> None:
+        from distributed.protocol.pickle import dumps
 
-def _float(dtype: Any) -> Any:
-    return np.float32 if dtype == np.float32 else np.float64
+        self._attributes = dict(vars(local))
+        self._stored, self._name = dumps(local), f"model-{uuid4().hex[:12]}"
+        self._futures: dict[str, Any] = {}
+
+    def made_from(self, local: Any) -> bool:
+        """Whether nothing was set in an estimator since this was made from it."""
+        now, then = vars(local), self._attributes
+        return now.keys() == then.keys() and all(now[name] is then[name] for name in now)
+
+    def task(self, client: Any) -> Any:
+        """A Future or Delayed object.
+
+        Parameters
+        ----------
+        client : distributed.Client or None
+            The parameter of the estimator.
+
+        Returns
+        -------
+        Future or Delayed
+        """
+        import dask
+
+        if len(self._stored) > _SMALL:
+            try:
+                client = find_client(client)
+            except ValueError:  # it is closed, or asynchronous
+                client = None
+            if client is not None:
+                return self._on_cluster(client)
+        return dask.delayed(pickle.loads, pure=False)(self._stored, dask_key_name=self._name)
+
+    def _on_cluster(self, client: Any) -> Any:
+        """The future on one cluster, made once: large models are sent only once."""
+        import dask
+
+        future = self._futures.get(client.id)
+        if future is None or future.status in ("cancelled", "error", "lost"):
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+                future = client.submit(
+                    pickle.loads, self._stored, key=f"{self._name}-{client.id}", pure=False
+                )
+            self._futures[client.id] = future
+        return future
