@@ -38,3 +38,23 @@ def test_the_flag_of_compiled_loops_is_raised_at_the_new_deadline():
         while not limit.flag[0] and time.perf_counter() < ends:
             time.sleep(0.01)
         assert limit.flag[0]
+
+
+def test_limits_within_a_shared_one_end_with_it_for_the_same_reason():
+    with Limit(shared=True) as outer:
+        with Limit() as first, Limit() as nested:
+            outer.pulled = True
+            assert first.pulled and first.flag[0]
+            assert not nested.flag[0], "it is under the first, which is not shared"
+        with Limit(seconds=60.0) as late:
+            assert late.pulled
+    with Limit() as after:
+        assert not after.over
+
+
+def test_a_limit_that_has_been_left_is_not_ended():
+    with Limit(shared=True) as outer:
+        with Limit() as inner:
+            pass
+        outer.pulled = True
+    assert not inner.over

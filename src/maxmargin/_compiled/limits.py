@@ -45,6 +45,8 @@ class Limit:
     ----------
     seconds : float, optional
         Time limit, from now on.
+    shared : bool
+        Whether limits that are entered under this one, those of fits within the computation, end with it.
 
     Attributes
     ----------
@@ -62,7 +64,7 @@ class Limit:
     (False, True)
     """
 
-    def __init__(self, seconds: float | None = None) -> None:
+    def __init__(self, seconds: float | None = None, *, shared: bool = False) -> None:
         self.flag = np.zeros(1, np.int64)
         self.deadline = None if seconds is None else time.perf_counter() + seconds
         # Seconds by which the deadline may be brought forward, and by which it has been.
@@ -71,6 +73,7 @@ class Limit:
         self.signals = self.abandoned = False
         self._ended = np.inf
         self._timer: threading.Timer | None = None
+        self._inner: list[Limit] | None = [] if shared else None
 
     @property
     def over(self) -> bool:
@@ -117,12 +120,19 @@ class Limit:
         if not self.flag[0]:
             self._ended = time.perf_counter()
         self.flag[0] = why
+        for inner in tuple(self._inner or ()):
+            inner._end(why)
 
     def __enter__(self) -> Limit:
         """Start the timer, and put this thread and its workers under the limit."""
         if self.deadline is not None and not self.over:
             self._start_timer()
-        self._before = current()
+        self._before = outer = current()
+        if outer._inner is not None:
+            self.signals = self.signals or outer.signals
+            outer._inner.append(self)
+            if outer.flag[0]:
+                self._end(int(outer.flag[0]))
         _local.limit = self
         return self
 
@@ -137,6 +147,8 @@ class Limit:
 
     def __exit__(self, *error: object) -> None:
         _local.limit = self._before
+        if self._before._inner is not None:
+            self._before._inner.remove(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

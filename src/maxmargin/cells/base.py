@@ -1,37 +1,47 @@
-"""The base of estimators on cells: partition, training side by side, prediction by the cell's own model."""
+"""The base of estimators on cells: parameters, checks of data, the statement of cost, prediction."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin._compiled.limits import Limit, under
-from maxmargin._compiled.threads import Threads, effective_n_jobs
+from maxmargin._compiled.limits import Limit
+from maxmargin._compiled.threads import effective_n_jobs
 from maxmargin._sklearn import Interval, fit_context
 from maxmargin._types import Floats, Index
-from maxmargin.cells.cost import Cost, measured_cost
-from maxmargin.cells.partition import Partition, n_cells_for, sample_rows, sample_size
-from maxmargin.cells.rows import batches, release, take
-from maxmargin.cells.training import Model, constant_of, predict_cell, train_cell
-from maxmargin.estimators._validation import any_weights
+from maxmargin.cells.cost import Cost, Predictor, measured_cost
+from maxmargin.cells.model import CellModel, Options
+from maxmargin.cells.partition import sample_rows
+from maxmargin.cells.rows import LocalRows, Rows, file_of, release
+from maxmargin.cells.training import predict_cell, train_cell
+from maxmargin.estimators._scales import UnscaledDataWarning, disparity
+from maxmargin.estimators._validation import UNSCALED, any_weights
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.solvers.interrupt import watch_interrupt
-from maxmargin.solvers.solution import Status, ended
+from maxmargin.solvers.solution import Status
 
-# Rows of the sample that parameters are chosen on, and that the cost is measured on in units of cells.
+# Rows of the sample that parameters are chosen on; the cost is measured on so many cells' rows.
 _TUNED_ON, _COST_CELLS = 5_000, 6
-# Rows whose cells are found at a time.
-_ASSIGNED = 1 << 16
+_TUNED = ("rbf", "linear", "laplacian")
+# Share of `max_time` that the choice of parameters may take.
+_FOR_TUNING = 0.3
 _WORST_FIRST = ("interrupted", "infeasible", "max_time", "max_iter", "stalled")
+_CHECKS: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "accept_sparse": "csr",
+    "accept_large_sparse": True,
+}
 
 
 class BaseCells(BaseEstimator):
@@ -43,12 +53,14 @@ class BaseCells(BaseEstimator):
         "overlap": [Interval(Real, 0.0, None, closed="left")],
         "tune": ["boolean"],
         "report_cost": ["boolean"],
-        "random_state": [Interval(Integral, 0, None, closed="left"), None],
+        "random_state": ["random_state"],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-    _classifies: ClassVar[bool]
+    #: The class of `estimator`, and the parameters of it that have no meaning for a cell.
+    _kind: ClassVar[Any]
+    _fixed: ClassVar[dict[str, Any]]
 
     def __init__(
         self,
@@ -58,7 +70,7 @@ class BaseCells(BaseEstimator):
         overlap: float = 0.0,
         tune: bool = False,
         report_cost: bool = True,
-        random_state: int | None = None,
+        random_state: Any = None,
         max_time: float | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -79,16 +91,14 @@ class BaseCells(BaseEstimator):
         return tags
 
     @abstractmethod
-    def _default(self) -> Any:
-        """The estimator whose parameters all cells share, if none is given."""
-
-    @abstractmethod
     def _tuner(self) -> Any:
         """The estimator that chooses parameters."""
 
     @abstractmethod
-    def _encoded(self, y: Any, kept: Index) -> NDArray[Any]:
-        """Labels as numbers, or targets; sets the attributes that describe them."""
+    def _encoded(self, y: Any, weight: Floats, shared: Any) -> tuple[NDArray[Any], Floats]:
+        """Numbers of classes, or targets, and weights; sets the attributes that describe them."""
+
+    # -- training ----------------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -108,199 +118,144 @@ class BaseCells(BaseEstimator):
         self : object
             The fitted estimator.
         """
-        limit = Limit(self.max_time)
+        limit = Limit(self.max_time, shared=True)
         effective_n_jobs(self.n_jobs)
-        shared = self._default() if self.estimator is None else clone(self.estimator)
-        if not isinstance(shared, type(self._default())):
-            raise TypeError(
-                f"estimator must be an instance of maxmargin.{type(self._default()).__name__}, got {shared!r}."
-            )
-        if callable(shared.kernel) or shared.kernel == "precomputed":
-            raise ValueError("Cells need a kernel of features: use one of the named kernels.")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            accept_large_sparse=True,
-        )
+        shared = self._shared()
+        X, y = validate_data(self, X, y, **_CHECKS)
         weight = any_weights(sample_weight, X)
-        if not (weight > 0).any():
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        if disparity(X) is not None:
+            warnings.warn(UNSCALED, UnscaledDataWarning, stacklevel=3)
+        y, weight = self._encoded(y, weight, shared)
         kept = np.flatnonzero(weight > 0)
-        y = self._encoded(y, kept)
-        if len(kept) < len(weight):
-            X, y, weight = X[kept], y[kept], weight[kept]
-        seed = 0 if self.random_state is None else int(self.random_state)
-        with watch_interrupt(limit), limit:
-            if self.tune:
-                shared = self._tuned(shared, X, y, weight, seed)
-            shared.set_params(
-                gamma=resolve_gamma(shared.gamma, X) if shared.kernel != "linear" else shared.gamma
-            )
-            release(X)
-            self.estimator_ = shared
-            self.partition_, self.models_, self.cell_sizes_ = self._trained(X, y, weight, seed, limit)
-            self.centres_, self.n_cells_ = self.partition_.centres, len(self.models_)
-            self.cost_ = None
-            if self.report_cost and self.n_cells_ > 1 and not limit.over:
-                self.cost_ = self._cost(X, y, weight, seed)
-        self._report()
+        if not len(kept):
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        gamma = 1.0 if shared.kernel == "linear" else _gamma(shared.gamma, X, kept)
+        release(file_of(X))
+        self._fit_cells(LocalRows(X, self.n_jobs, kept), y[kept], weight[kept], shared, gamma, limit)
         return self
 
-    def _tuned(self, shared: Any, X: Any, y: NDArray[Any], weight: Floats, seed: int) -> Any:
-        """The shared estimator with parameters that were chosen on a sample."""
-        rows = sample_rows(X.shape[0], _TUNED_ON, seed)
-        tuner = self._tuner().set_params(kernel=shared.kernel, scale=None, calibrate=None)
-        tuner.fit(take(X, rows), y[rows], sample_weight=weight[rows])
-        names = set(shared.get_params())
-        return shared.set_params(**{k: v for k, v in tuner.best_params_.items() if k in names})
+    def _shared(self) -> Any:
+        """The estimator whose parameters all cells have."""
+        given: Any = self._kind() if self.estimator is None else self.estimator
+        name = self._kind.__name__
+        if not isinstance(given, self._kind):
+            raise TypeError(f"estimator must be an instance of maxmargin.{name}, got {given!r}.")
+        if callable(given.kernel) or given.kernel == "precomputed":
+            raise ValueError("Cells need a kernel of features: use one of the named kernels.")
+        if getattr(given, "probability", False) is True:
+            raise ValueError(
+                "Models on cells have no probabilities: leave out probability=True, and calibrate the fitted "
+                f"Cell{name} with sklearn.calibration.CalibratedClassifierCV."
+            )
+        if self.tune and given.kernel not in _TUNED:
+            raise ValueError(
+                f"tune=True needs one of the kernels {', '.join(_TUNED)}, got {given.kernel!r}: choose the "
+                "parameters of other kernels with a search on a part of the rows."
+            )
+        return clone(given)
 
-    def _trained(
-        self, X: Any, y: NDArray[Any], weight: Floats, seed: int, limit: Limit
-    ) -> tuple[Partition, list[Model], Index]:
-        """The partition, the model of each cell, and the rows that each was trained on."""
-        n = X.shape[0]
-        if n_cells_for(n, self.cell_size) == 1:
-            alone = clone(self.estimator_).set_params(n_jobs=self.n_jobs, max_time=_left(limit))
-            model = train_cell(alone, X, y, None if (weight == 1).all() else weight)
-            return Partition(np.zeros((1, X.shape[1]))), [model], np.array([n])
-        sample = take(X, sample_rows(n, sample_size(n, self.cell_size), seed))
-        partition = Partition.of_sample(sample, n, self.cell_size, seed)
-        partition, cells = self._rows_of_cells(X, partition)
-        models: list[Any] = [None] * len(cells)
-        estimator = clone(self.estimator_).set_params(n_jobs=1)
+    def _fit_cells(
+        self, rows: Rows, y: NDArray[Any], weight: Floats, shared: Any, gamma: float, limit: Limit
+    ) -> None:
+        """Train on rows with positive weights, and set all attributes; `gamma` is that of the parameters."""
+        seed = _seed(self.random_state)
+        options = Options(self.cell_size, self.overlap, seed, self.n_jobs, bool(self.verbose))
+        with watch_interrupt(limit), limit, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about all cells at the end
+            shared.set_params(gamma=gamma)
+            if self.tune and not limit.over:
+                shared.set_params(**self._tuned(shared, rows, y, weight, seed))
+            self.estimator_ = clone(shared)
+            self._model = CellModel.train(rows, y, weight, shared.set_params(**self._fixed), options)
+            self.cost_ = None
+            if self.report_cost and self.n_cells_ > 1 and not limit.over:
+                cost = self._cost(shared, rows, y, weight, options)
+                self.cost_ = None if limit.over else cost
+        self._report()
 
-        def train(c: int, rows: Any) -> None:
-            own = cells[c]
-            if limit.over:
-                models[c] = constant_of(y[own], weight[own], self._classifies, ended(limit))
-                return
-            part = X[own] if rows is None else rows
-            w = weight[own]
-            with under(Limit()), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about all cells at the end
-                model = (
-                    estimator
-                    if limit.deadline is None
-                    else clone(estimator).set_params(max_time=_left(limit))
-                )
-                models[c] = train_cell(model, part, y[own], None if (w == 1).all() else w)
+    def _tuned(self, shared: Any, rows: Rows, y: NDArray[Any], weight: Floats, seed: int) -> dict[str, Any]:
+        """Parameters that were chosen on a sample; none if there was no time."""
+        some = sample_rows(rows.shape[0], _TUNED_ON, seed)
+        limit = None if self.max_time is None else _FOR_TUNING * self.max_time
+        tuner = self._tuner().set_params(
+            kernel=shared.kernel, max_time=limit, n_jobs=self.n_jobs, random_state=seed
+        )
+        with suppress(TimeoutError):
+            tuner.fit(rows.take(some), y[some], sample_weight=weight[some])
+            return {k: v for k, v in tuner.best_params_.items() if k in shared.get_params()}
+        return {}
 
-        with Threads(self.n_jobs) as threads:
-            for numbers, parts in batches(X, cells):
-                threads.run(train, list(zip(numbers, parts, strict=True)))
-                if self.verbose:
-                    print(f"{type(self).__name__}: {numbers[-1] + 1:,} of {len(cells):,} cells", flush=True)
-        return partition, models, np.array([len(own) for own in cells])
-
-    def _rows_of_cells(self, X: Any, partition: Partition) -> tuple[Partition, list[Index]]:
-        """The rows that each cell is trained on, ascending; cells without rows are left out."""
-        n = X.shape[0]
-        own = np.empty(n, np.int32)
-        second, far = (np.empty(n, np.int32), np.empty(n)) if self.overlap else (None, None)
-
-        def assign(start: int) -> None:
-            part = slice(start, min(n, start + _ASSIGNED))
-            if second is None or far is None:
-                own[part] = partition.assign(X[part])
-            else:
-                own[part], second[part], far[part] = partition.assign_two(X[part])
-
-        with Threads(self.n_jobs) as threads:
-            threads.run(assign, [(s,) for s in range(0, n, _ASSIGNED)])
-        release(X)
-        count = np.bincount(own, minlength=len(partition))
-        order = np.argsort(own, kind="stable").astype(np.intp)
-        cells = np.split(order, np.cumsum(count)[:-1])
-        if second is not None and far is not None:
-            neighbours = np.argsort(second, kind="stable").astype(np.intp)
-            near = np.split(neighbours, np.cumsum(np.bincount(second, minlength=len(partition)))[:-1])
-            for c, rows in enumerate(near):
-                more = min(len(rows), int(self.overlap * len(cells[c])))
-                if more and len(cells[c]):
-                    closest = rows[np.argsort(far[rows], kind="stable")[:more]]
-                    cells[c] = np.sort(np.concatenate([cells[c], closest]))
-        return partition.only(count > 0), [cell for cell, k in zip(cells, count, strict=True) if k]
-
-    def _cost(self, X: Any, y: NDArray[Any], weight: Floats, seed: int) -> Cost:
+    def _cost(self, shared: Any, rows: Rows, y: NDArray[Any], weight: Floats, options: Options) -> Cost:
         """The statement of cost, on a sample of a few cells' rows."""
-        rows = sample_rows(X.shape[0], _COST_CELLS * self.cell_size, seed + 1)
+        some = sample_rows(rows.shape[0], _COST_CELLS * self.cell_size, options.seed + 1)
 
-        def by_cells(X: Any, y: NDArray[Any], weight: Floats) -> Callable[[Any], NDArray[Any]]:
-            model = clone(self).set_params(report_cost=False, max_time=None, tune=False, verbose=False)
-            model.estimator_ = self.estimator_
-            model.partition_, model.models_, _ = model._trained(X, y, weight, seed, Limit())
-            return model._by_cell
+        def by_cells(X: Any, y: NDArray[Any], weight: Floats) -> Predictor:
+            found = CellModel.train(LocalRows(X, self.n_jobs), y, weight, shared, options)
+            return lambda rows: found.values(rows, self.n_jobs)
 
-        def exact(X: Any, y: NDArray[Any], weight: Floats) -> Callable[[Any], NDArray[Any]]:
-            model = train_cell(clone(self.estimator_).set_params(n_jobs=self.n_jobs), X, y, weight)
+        def exact(X: Any, y: NDArray[Any], weight: Floats) -> Predictor:
+            model = train_cell(clone(shared).set_params(n_jobs=self.n_jobs), X, y, weight)
             return lambda rows: predict_cell(model, rows)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return measured_cost(
-                by_cells, exact, take(X, rows), y[rows], weight[rows], self._classifies, seed
-            )
+        return measured_cost(
+            by_cells, exact, rows.take(some), y[some], weight[some], is_classifier(self), options.seed
+        )
 
     def _report(self) -> None:
-        """Set the status; warn about cells that were not solved."""
+        """Set the status and the gap; warn about cells that were not solved."""
         statuses = [str(model.status_) for model in self.models_]
         bad = [s for s in statuses if s != Status.SOLVED]
         self.status_ = next((s for s in _WORST_FIRST if s in bad), str(Status.SOLVED))
+        self.relative_gap_ = max(float(np.max(model.relative_gap_)) for model in self.models_)
         if bad:
             warnings.warn(
-                f"{len(bad):,} of {len(statuses):,} cells ended with status {self.status_!r}: raise max_time or "
-                "max_iter, scale the features, or lower C. Cells that were not trained predict a constant.",
+                f"{len(bad):,} of {len(statuses):,} cells ended with a status other than 'solved', the worst "
+                f"with {self.status_!r}: raise max_time or max_iter, scale the features, or lower C. Cells "
+                "that were not trained predict a constant.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,  # past the wrapper of fit
             )
 
-    # -- prediction ------------------------------------------------------------------------------
+    # -- the fitted model ----------------------------------------------------------------------------
 
-    def _samples(self, X: Any) -> Any:
+    @property
+    def models_(self) -> list[Any]:
+        """The model of each cell."""
+        return self._model.models
+
+    @property
+    def n_cells_(self) -> int:
+        """Number of cells."""
+        return len(self._model.models)
+
+    @property
+    def cell_sizes_(self) -> Index:
+        """Rows that each cell was trained on."""
+        return self._model.sizes
+
+    @property
+    def centres_(self) -> Floats:
+        """The centres."""
+        return self._model.partition.centres
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _values(self, X: Any, of_cell: Callable[..., NDArray[Any]] = predict_cell, columns: int = 0) -> Any:
+        """Values of rows from the models of their cells."""
         check_is_fitted(self)
-        return validate_data(
-            self,
-            X,
-            reset=False,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            accept_large_sparse=True,
-        )
-
-    def _by_cell(
-        self, X: Any, values: Callable[[Model, Any], NDArray[Any]] = predict_cell, columns: int = 0
-    ) -> NDArray[Any]:
-        """Values of rows, each from the model of its own cell."""
-        n = X.shape[0]
-        if len(self.models_) == 1:
-            return values(self.models_[0], X)
-        own = np.empty(n, np.int32)
-        out: NDArray[Any] = np.empty((n, columns) if columns else n)
-
-        def assign(start: int) -> None:
-            part = slice(start, min(n, start + _ASSIGNED))
-            own[part] = self.partition_.assign(X[part])
-
-        with Threads(self.n_jobs) as threads:
-            threads.run(assign, [(s,) for s in range(0, n, _ASSIGNED)])
-            order = np.argsort(own, kind="stable")
-            ends = np.searchsorted(own[order], np.arange(len(self.models_) + 1))
-
-            def fill(c: int) -> None:
-                rows = order[ends[c] : ends[c + 1]]
-                out[rows] = values(self.models_[c], X[rows])
-
-            threads.run(fill, [(c,) for c in range(len(self.models_)) if ends[c + 1] > ends[c]])
-        return out
+        X = validate_data(self, X, reset=False, **_CHECKS)
+        return self._model.values(X, self.n_jobs, of_cell, columns)
 
 
-def _left(limit: Limit) -> float | None:
-    """Seconds until the deadline."""
-    import time
+def _gamma(gamma: Any, X: Any, kept: Index) -> float:
+    if not isinstance(gamma, str):
+        return float(gamma)
+    return resolve_gamma(gamma, X if len(kept) == X.shape[0] else X[kept])
 
-    return None if limit.deadline is None else max(0.0, limit.deadline - time.perf_counter())
+
+def _seed(random_state: Any) -> int:
+    """A seed; always the same without a `random_state`."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return 0 if random_state is None else int(random_state)

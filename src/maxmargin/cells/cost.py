@@ -1,11 +1,11 @@
-"""The cost of an approximation, measured: scores of cells, of the exact model, and of an exact one on fewer rows."""
+"""The cost of an approximation, measured: scores of cells, of the exact model, and of one on fewer rows."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +31,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Cost:
-    """What cells cost on a sample of the training rows, see `CellSVC`.
+    """The cost of cells on a sample of the training rows, see `CellSVC`.
 
-    All candidates are trained on the same rows of the sample, or on some of them, and scored on the same held-out
-    rows.
+    All candidates are trained on the same rows of the sample, or on some of them, and scored on the same
+    held-out rows.
 
     Attributes
     ----------
     cells, exact, subsample : Candidate
-        Cells of the same size as in the model; the exact model; and the exact model on random rows, as many as
-        take the time of the cells.
+        Cells of the same size as in the model; the exact model; and the exact model on random rows, as many
+        as take the time of the cells.
     error : float
         Standard error of the difference between the scores of cells and exact model.
     held_out : int
@@ -53,7 +53,11 @@ class Cost:
     >>> from maxmargin.cells.cost import Candidate, Cost
     >>> exact, few = Candidate(0.9, 5.0, 9000), Candidate(0.85, 1.0, 4000)
     >>> print(Cost(Candidate(0.89, 1.0, 9000), exact, few, 0.002, 3000, "accuracy"))
-    On 3,000 held-out rows of a sample, accuracy 0.8900 with cells (9,000 rows in 1.00 s) and 0.9000 with the exact model (5.00 s): -0.0100 ± 0.0020. The exact model on 4,000 random rows has 0.8500 in 1.00 s.
+    On 3,000 held-out rows of a sample of the training rows:
+      cells of the model's size   accuracy 0.8900  1.00 s  9,000 rows
+      exact model                 accuracy 0.9000  5.00 s  9,000 rows
+      exact model, equal time     accuracy 0.8500  1.00 s  4,000 rows
+    Cells: -0.0100 ± 0.0020 against the exact model.
     """
 
     cells: Candidate
@@ -64,17 +68,25 @@ class Cost:
     measure: str
 
     def __str__(self) -> str:
-        c, e, s = self.cells, self.exact, self.subsample
-        return (
-            f"On {self.held_out:,} held-out rows of a sample, {self.measure} {c.score:.4f} with cells "
-            f"({c.rows:,} rows in {c.seconds:.2f} s) and {e.score:.4f} with the exact model ({e.seconds:.2f} s): "
-            f"{c.score - e.score:+.4f} ± {self.error:.4f}. The exact model on {s.rows:,} random rows has "
-            f"{s.score:.4f} in {s.seconds:.2f} s."
+        names = ("cells of the model's size", "exact model", "exact model, equal time")
+        lines = [
+            f"  {name:26}  {self.measure} {each.score:.4f}  {each.seconds:.2f} s  {each.rows:,} rows"
+            for name, each in zip(names, (self.cells, self.exact, self.subsample), strict=True)
+        ]
+        difference = self.cells.score - self.exact.score
+        return "\n".join(
+            [
+                f"On {self.held_out:,} held-out rows of a sample of the training rows:",
+                *lines,
+                f"Cells: {difference:+.4f} ± {self.error:.4f} against the exact model.",
+            ]
         )
 
 
-#: Trains on rows ``(X, y, weight)`` and returns a function that predicts.
-Trainer = Callable[[Any, NDArray[Any], Floats], Callable[[Any], NDArray[Any]]]
+#: Predicts the classes or targets of rows.
+Predictor: TypeAlias = Callable[[Any], NDArray[Any]]
+#: Trains on rows ``(X, y, weight)``.
+Trainer: TypeAlias = Callable[[Any, NDArray[Any], Floats], Predictor]
 
 
 def measured_cost(

@@ -1,8 +1,8 @@
 """Cells: a partition of the rows by their nearest centre, which k-means finds on a sample.
 
-The centres depend on the sample only, and the sample on the number of rows and the seed (`sample_rows`): so
-chunks, their order and the number of workers do not matter. The same holds for the assignment of a row, but for
-rows that are equally far from two centres to within rounding, which go to the first of them.
+The centres depend on the sample only, and the sample on the number of rows and the seed (`sample_rows`);
+the cell of a row depends on the row and the centres only (`nearest_centres`). So chunks, threads and the
+number of workers do not matter.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin._types import Floats, Index, Mask
+from maxmargin.cells.nearest import Nearest, nearest_centres
 
 #: Rows of the sample in which centres are found: at least so many, and so many for each centre.
 LEAST_SAMPLE, SAMPLE_PER_CENTRE = 20_000, 50
@@ -23,10 +24,6 @@ _PASSES = 20
 _TOO_LARGE, _TOO_SMALL = 3.0, 0.1
 # Rounds of splits; copies of one row cannot be split.
 _ROUNDS = 5
-# Distances that are computed at a time. [values; 32 MB]
-_BLOCK = 1 << 22
-# Squared distances that differ by less than this share of the squared lengths count as equal.
-_EQUAL = 1e-12
 #: Below this multiple of the wanted size all rows are one cell.
 ONE_CELL = 1.5
 
@@ -64,7 +61,7 @@ def sample_size(n_rows: int, cell_size: int) -> int:
 
 @dataclass(frozen=True)
 class Partition:
-    """Cells of the nearest centre; can be pickled, and starts no threads.
+    """Cells of the nearest centre.
 
     Attributes
     ----------
@@ -76,14 +73,17 @@ class Partition:
     >>> import numpy as np
     >>> from maxmargin.cells.partition import Partition
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.3]])
-    >>> Partition.of_sample(X, n_rows=6, cell_size=3).assign(X).tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
+    >>> own = Partition.of_sample(X, n_rows=6, cell_size=3).nearest(X).own
+    >>> own.tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
     True
     """
 
     centres: Floats
 
     @classmethod
-    def of_sample(cls, sample: Any, n_rows: int, cell_size: int, seed: int = 0) -> Partition:
+    def of_sample(
+        cls, sample: Any, n_rows: int, cell_size: int, seed: int = 0, n_jobs: int | None = 1
+    ) -> Partition:
         """Cells of about `cell_size` rows for `n_rows` rows of which `sample` is a random part.
 
         Parameters
@@ -93,27 +93,30 @@ class Partition:
         n_rows : int
             Number of all rows.
         cell_size : int
-            Rows that a cell should have. Cells that the sample shows to have more than three times as many are
-            split, and centres with less than a tenth are dropped: their rows go to the neighbours.
+            Rows that a cell should have. Cells that the sample shows to have more than three times as many
+            are split, and centres with less than a tenth are dropped: their rows go to the neighbours.
         seed : int, default=0
             Chooses the first centres.
+        n_jobs : int, default=1
+            Threads.
         """
         k = n_cells_for(n_rows, cell_size)
         if k == 1:
             return cls(_mean(sample))
         share = sample.shape[0] / n_rows  # of a cell's rows that are in the sample
-        centres = _k_means(sample, k, seed)
+        centres = _k_means(sample, k, seed, n_jobs)
         for _ in range(_ROUNDS):
-            own = cls(centres).assign(sample)
+            own = cls(centres).nearest(sample, n_jobs=n_jobs).own
             count = np.bincount(own, minlength=len(centres)) / share
             large = np.flatnonzero(count > _TOO_LARGE * cell_size)
             parts = [
-                _k_means(sample[np.flatnonzero(own == c)], round(count[c] / cell_size), seed) for c in large
+                _k_means(sample[np.flatnonzero(own == c)], round(count[c] / cell_size), seed, n_jobs)
+                for c in large
             ]
             if not any(len(part) > 1 for part in parts):
                 break
             centres = np.concatenate([np.delete(centres, large, axis=0), *parts])
-        return cls(_without_small(centres, sample, _TOO_SMALL * cell_size * share))
+        return cls(_without_small(centres, sample, _TOO_SMALL * cell_size * share, n_jobs))
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -122,81 +125,33 @@ class Partition:
         """The partition by some of the centres."""
         return Partition(self.centres[kept])
 
-    def assign(self, X: Any) -> Index:
-        """The cell of each row; X is an array or a sparse matrix, of which a block is used at a time."""
-        out = np.zeros(X.shape[0], np.intp)
-        if len(self) > 1:
-            for s, t, distance, equal in self._distances(X):
-                out[s:t] = _nearest(distance, equal)
-        return out
-
-    def assign_two(self, X: Any) -> tuple[Index, Index, Floats]:
-        """The cell of each row, the next one, and the distance from the plane between both."""
-        own, second, far = np.zeros(X.shape[0], np.intp), np.zeros(X.shape[0], np.intp), np.zeros(X.shape[0])
-        if len(self) > 1:
-            for s, t, distance, equal in self._distances(X):
-                at = np.arange(t - s)
-                first = _nearest(distance, equal)
-                least = distance[at, first]
-                distance[at, first] = np.inf
-                other = _nearest(distance, equal)
-                between = np.linalg.norm(self.centres[first] - self.centres[other], axis=1)
-                far[s:t] = (distance[at, other] - least) / (2.0 * np.maximum(between, np.finfo(float).tiny))
-                own[s:t], second[s:t] = first, other
-        return own, second, far
-
-    def _distances(self, X: Any) -> Any:
-        """Blocks of squared distances to all centres, and the differences of them that are rounding."""
-        square = np.einsum("ij,ij->i", self.centres, self.centres)
-        largest = float(square.max())
-        step = max(1, _BLOCK // max(len(self), X.shape[1]))
-        for s in range(0, X.shape[0], step):
-            rows = X[s : s + step]
-            if sp.issparse(rows):
-                norm = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-                product = np.asarray(rows @ self.centres.T)
-            else:
-                rows = np.asarray(rows, dtype=np.float64)
-                norm = np.einsum("ij,ij->i", rows, rows)
-                product = rows @ self.centres.T
-            product *= -2.0
-            product += square
-            product += norm[:, None]
-            yield s, s + len(norm), product, _EQUAL * (norm + largest)
-
-
-def _nearest(distance: Floats, equal: Floats) -> Index:
-    """The first column whose distance is the least, but for rounding."""
-    return np.asarray((distance <= (distance.min(axis=1) + equal)[:, None]).argmax(axis=1))
+    def nearest(self, X: Any, *, two: bool = False, n_jobs: int | None = 1) -> Nearest:
+        """The cell of each row of an array or a CSR matrix, see `nearest_centres`."""
+        return nearest_centres(X, self.centres, two=two, n_jobs=n_jobs)
 
 
 def _mean(X: Any) -> Floats:
-    return np.asarray(X.mean(axis=0), dtype=np.float64).reshape(1, -1)
+    return np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(1, -1)
 
 
-def _k_means(sample: Any, k: int, seed: int) -> Floats:
-    """At most k centres, by Lloyd's passes from k-means++; as many as there are different rows at most.
+def _k_means(sample: Any, k: int, seed: int, n_jobs: int | None) -> Floats:
+    """At most k centres, by Lloyd's passes from random rows.
 
     scikit-learn's `KMeans` adds in an order that depends on the number of threads; this does not.
     """
-    from sklearn.cluster import kmeans_plusplus  # takes long to import
-
     n = sample.shape[0]
     k = max(1, min(k, n))
     if k == 1:
         return _mean(sample)
-    if not sp.issparse(sample):
-        sample = np.asarray(sample, dtype=np.float64)
-    _, first = kmeans_plusplus(sample, k, random_state=seed % (1 << 32))
-    centres = _dense(sample[np.unique(first)])
+    centres = _dense(sample[sample_rows(n, k, seed)])
     own: Any = None
     for _ in range(_PASSES):
-        before, own = own, Partition(centres).assign(sample)
+        before, own = own, nearest_centres(sample, centres, n_jobs=n_jobs).own
         if before is not None and np.array_equal(before, own):
             break
         count = np.bincount(own, minlength=len(centres))
-        member = sp.csr_array((np.ones(n), (own, np.arange(n))), shape=(len(centres), n))
         kept = count > 0
+        member = sp.csr_array((np.ones(n), (own, np.arange(n))), shape=(len(centres), n))
         centres = _dense(member @ sample)[kept] / count[kept, None]
         if not kept.all():
             own = None
@@ -207,9 +162,9 @@ def _dense(X: Any) -> Floats:
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
-def _without_small(centres: Floats, sample: Any, least: float) -> Floats:
+def _without_small(centres: Floats, sample: Any, least: float, n_jobs: int | None) -> Floats:
     """Drop centres with fewer than `least` rows of the sample, the smallest first."""
-    own = Partition(centres).assign(sample)
+    own = nearest_centres(sample, centres, n_jobs=n_jobs).own
     kept = np.ones(len(centres), np.bool_)
     count = np.bincount(own, minlength=len(centres))
     while kept.sum() > 1:
@@ -219,6 +174,6 @@ def _without_small(centres: Floats, sample: Any, least: float) -> Floats:
         kept[smallest] = False
         left, moved = np.flatnonzero(kept), np.flatnonzero(own == smallest)
         if len(moved):
-            own[moved] = left[Partition(centres[left]).assign(sample[moved])]
+            own[moved] = left[nearest_centres(sample[moved], centres[left]).own]
             count = np.bincount(own, minlength=len(centres))
     return centres[kept]

@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats
 from maxmargin.cells.base import BaseCells
 from maxmargin.cells.training import decide_cell
 from maxmargin.estimators._plain import class_labels
@@ -18,38 +20,42 @@ from maxmargin.estimators.svc import SVC
 class CellSVC(ClassifierMixin, BaseCells):
     r"""Support vector classification on cells: an approximation for very many rows that states its cost.
 
-    K-means on a sample finds centres :math:`z_1, \dots, z_k`, about one for every `cell_size` rows. A cell is the
-    rows whose nearest centre is the same, and each cell has an exact `SVC` of its own, with the same parameters. A
-    row is predicted by the model of its own cell,
+    K-means on a sample finds centres :math:`z_1, \dots, z_k`, about one for every `cell_size` rows. A cell is
+    the rows whose nearest centre is the same, and each cell has an exact `SVC` of its own, with the same
+    parameters. A row is predicted by the model of its own cell,
 
     .. math:: f(x) = f_{c(x)}(x), \qquad c(x) = \arg\min_j \|x - z_j\|.
 
-    Training takes time in proportion to the rows, not to their square. The price depends on the data: nothing where
-    the kernel is narrow and many rows are needed, a point of accuracy where it reaches across cells. After `fit`
-    the attribute `cost_` states it: on a sample of rows, of which a quarter is held out, the accuracy of cells, of
-    the exact model, and of the exact model on random rows that take as long to train as the cells.
+    Training takes time in proportion to the rows, not to their square. The price depends on the data: nothing
+    where the kernel is narrow and many rows are needed, a point of accuracy where it reaches across cells.
+    After `fit` the attribute `cost_` states it: on a sample of rows, of which a quarter is held out, the
+    accuracy of cells, of the exact model, and of the exact model on random rows that take as long to train as
+    the cells.
 
     Parameters
     ----------
     estimator : SVC, default=None
-        The parameters that all cells share; None for ``SVC()``. ``gamma="scale"`` is computed from all rows.
+        The parameters that all cells share; None for ``SVC()``. ``gamma="scale"`` and
+        ``class_weight="balanced"`` are computed from all rows.
     cell_size : int, default=5000
         Rows of a cell, about. With fewer than 1.5 times as many rows there is one cell, the exact model.
     overlap : float, default=0.0
-        Rows of neighbouring cells, next to the border, that a cell is trained on besides, as a share of its own.
-        It rarely helps.
+        Rows of neighbouring cells, next to the border, that a cell is trained on besides, as a share of
+        its own. It rarely helps.
     tune : bool, default=False
-        Whether to choose C and gamma with `SVCCV` on a sample of 5,000 rows, for all cells.
+        Whether to choose C and gamma with `SVCCV` on a sample of 5,000 rows, for all cells; it may take 0.3
+        of `max_time`.
     report_cost : bool, default=True
         Whether to measure `cost_`, which takes as long as an exact fit of some 20,000 rows.
-    random_state : int, default=None
+    random_state : int, RandomState or None
         Chooses the samples, always the same if None. The cells do not depend on `n_jobs`.
     max_time : float, default=None
-        Budget in seconds; cells that are not trained by then predict their most frequent class.
+        Budget in seconds; cells that are not trained by then predict their most frequent class. Ctrl-C has
+        the same effect.
     n_jobs : int, default=None
         Threads, each of which trains one cell at a time; None for all cores.
     verbose : bool, default=False
-        Whether to print how many cells are trained.
+        Whether to print how many cells are trained, and the time left.
 
     Attributes
     ----------
@@ -62,13 +68,16 @@ class CellSVC(ClassifierMixin, BaseCells):
     centres_ : ndarray of shape (n_cells, n_features)
         The centres.
     models_ : list
-        For each cell a fitted `SVC` for the numbers of the classes, or a constant.
+        For each cell a fitted `SVC` for the numbers of the classes, or a constant if it has one class.
     estimator_ : SVC
         The parameters of all cells, with the number for gamma.
     classes_ : ndarray of shape (n_classes,)
         Labels.
     status_ : str
         "solved", or the worst status of a cell, see `SVC`.
+    relative_gap_ : float
+        The largest one of a cell, see `SVC`: a certificate for each cell, not for the exact model of all
+        rows.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -88,27 +97,37 @@ class CellSVC(ClassifierMixin, BaseCells):
     True
     """
 
-    _classifies: ClassVar[bool] = True
-
-    def _default(self) -> SVC:
-        return SVC()
+    _kind: ClassVar[Any] = SVC
+    # A cell has numbers of classes for labels, and weights that include those of classes.
+    _fixed: ClassVar[dict[str, Any]] = {
+        "class_weight": None,
+        "decision_function_shape": "ovr",
+        "verbose": False,
+        "warm_start": False,
+    }
 
     def _tuner(self) -> Any:
         from maxmargin.model_selection.tuning.svc_cv import SVCCV  # takes long to import
 
-        return SVCCV()
+        return SVCCV(scale=None, calibrate=None)
 
-    def _encoded(self, y: Any, kept: Index) -> NDArray[Any]:
+    def _encoded(self, y: Any, weight: Floats, shared: Any) -> tuple[NDArray[Any], Floats]:
         y, self.classes_, label = class_labels(y)
-        if len(kept) < len(y):
+        kept = weight > 0
+        if not kept.all() and kept.any():
             # Classes without weight are unknown, as in `SVC`; their rows are left out.
             self.classes_ = np.unique(y[kept])
-            label = np.searchsorted(self.classes_, y)
+            label = np.where(kept, np.searchsorted(self.classes_, y), 0)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
             )
-        return np.asarray(label, dtype=np.intp)
+        if shared.class_weight is not None and kept.any():
+            factor = compute_class_weight(shared.class_weight, classes=self.classes_, y=y[kept])
+            if (factor < 0).any():
+                raise ValueError("class_weight must not be negative.")
+            weight = weight * factor[label]
+        return np.asarray(label, dtype=np.intp), weight
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict class labels.
@@ -123,8 +142,8 @@ class CellSVC(ClassifierMixin, BaseCells):
         ndarray of shape (n_samples,)
             Labels.
         """
-        X = self._samples(X)
-        return self.classes_[self._by_cell(X).astype(np.intp)]
+        number = self._values(X).astype(np.intp)
+        return np.asarray(self.classes_[number])
 
     def decision_function(self, X: Any) -> Floats:
         """Evaluate the decision function of each sample's own cell.
@@ -139,10 +158,9 @@ class CellSVC(ClassifierMixin, BaseCells):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One value for two classes, -1 or 1 in constant cells; otherwise one column per class, in which classes
-            that a cell does not have are below all others.
+            One value for two classes, -1 or 1 in constant cells; otherwise one column per class, in which
+            classes that a cell does not have are below all others.
         """
-        X = self._samples(X)
+        check_is_fitted(self)
         k = len(self.classes_)
-        columns = 0 if k == 2 else k
-        return self._by_cell(X, lambda model, rows: decide_cell(model, rows, np.arange(k)), columns)
+        return self._values(X, lambda model, rows: decide_cell(model, rows, k), 0 if k == 2 else k)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from maxmargin._types import Floats, Index
+from maxmargin._types import Floats
 from maxmargin.cells.base import BaseCells
 from maxmargin.estimators.svr import SVR
 from maxmargin.estimators.targets import regression_targets
@@ -30,7 +30,7 @@ class CellSVR(RegressorMixin, BaseCells):
 
     Attributes
     ----------
-    cost_, n_cells_, cell_sizes_, centres_, models_, estimator_, status_
+    cost_, n_cells_, cell_sizes_, centres_, models_, estimator_, status_, relative_gap_
         See `CellSVC`; the score of `cost_` is R².
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -49,18 +49,16 @@ class CellSVR(RegressorMixin, BaseCells):
     ('solved', True, True)
     """
 
-    _classifies: ClassVar[bool] = False
-
-    def _default(self) -> SVR:
-        return SVR()
+    _kind: ClassVar[Any] = SVR
+    _fixed: ClassVar[dict[str, Any]] = {"verbose": False, "warm_start": False}
 
     def _tuner(self) -> Any:
         from maxmargin.model_selection.tuning.svr_cv import SVRCV  # takes long to import
 
-        return SVRCV()
+        return SVRCV(scale=None)
 
-    def _encoded(self, y: Any, kept: Index) -> NDArray[Any]:
-        return np.asarray(regression_targets(y))
+    def _encoded(self, y: Any, weight: Floats, shared: Any) -> tuple[NDArray[Any], Floats]:
+        return np.asarray(regression_targets(y), dtype=np.float64), weight
 
     def predict(self, X: Any) -> Floats:
         """Predict targets.
@@ -75,4 +73,4 @@ class CellSVR(RegressorMixin, BaseCells):
         ndarray of shape (n_samples,)
             Targets.
         """
-        return self._by_cell(self._samples(X))
+        return self._values(X)
