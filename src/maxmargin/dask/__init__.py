@@ -9,8 +9,7 @@ from importlib.util import find_spec
 _MISSING = [name for name in ("dask", "distributed") if find_spec(name) is None]
 if _MISSING:
     raise ImportError(
-        f"maxmargin.dask needs {' and '.join(_MISSING)}, which cannot be imported: "
-        'pip install "maxmargin[dask]".'
+        f'maxmargin.dask needs {" and ".join(_MISSING)}, not installed here: pip install "maxmargin[dask]".'
     )
 
 from maxmargin.dask.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM  # noqa: E402

@@ -1,4 +1,4 @@
-"""What all estimators of the package share: training on a cluster or here, and lazy predictions."""
+"""The base of the estimators of the package: training on a cluster or here, and lazy predictions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import dask
 import numpy as np
 
-import dask
 from maxmargin._sklearn import StrOptions, validate_parameters
 from maxmargin.dask.clients import find_client
 from maxmargin.dask.data import TrainingData, rows_known

@@ -96,7 +96,7 @@ def blocks_of(X: Any) -> Blocks:
             "example with X.reshape(-1, 1) or X.to_frame()."
         )
     dtype = float_type(X)
-    names = feature_names_of(X._meta if lazy else X) if is_frame(X) else None
+    names = _names_of_columns(X._meta if lazy else X) if is_frame(X) else None
     if not lazy:
         return _of_rows(X, dtype, names)
     if is_frame(X):
@@ -116,6 +116,14 @@ def _of_rows(X: Any, dtype: np.dtype[Any], names: Any) -> Blocks:
     return Blocks(
         [[rows[s : s + step]] for s in starts], [min(step, n - s) for s in starts], dtype, names, False
     )
+
+
+def _names_of_columns(meta: Any) -> Any:
+    """Names as scikit-learn has them: an array of strings, or None if they are numbers."""
+    twice = meta.columns[meta.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"X has several columns with the name {twice[0]!r}: rename them.")
+    return feature_names_of(meta)
 
 
 def float_type(X: Any) -> np.dtype[Any]:

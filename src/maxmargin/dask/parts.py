@@ -138,7 +138,7 @@ def check_parts(checked: Sequence[Checked], feature_names: Any = None) -> list[i
             )
         if each.bad is not None:
             kind, row, column = each.bad
-            name = "" if feature_names is None else f" ({feature_names[column]!r})"
+            name = "" if feature_names is None else f" ({str(feature_names[column])!r})"
             raise ValueError(
                 f"{where} contains {kind}, first in row {start[i] + row:,}, column {column:,}{name}: "
                 "impute or drop such values, for example with sklearn.impute.SimpleImputer."

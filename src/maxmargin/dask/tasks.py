@@ -20,9 +20,8 @@ class Work:
 
     def start(self, blocks: Blocks, vectors: dict[str, list[Any]]) -> tuple[list[Any], dict[str, list[Any]]]:
         """The converted parts, and the chunks of the vectors: futures, or data if there is no client."""
-        from dask.delayed import Delayed
-
         import dask
+        from dask.delayed import Delayed
 
         token = uuid4().hex[:12]
         rows = blocks.rows
