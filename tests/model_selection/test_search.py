@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from joblib import parallel_config
+from joblib import parallel_config, register_parallel_backend
+from joblib._parallel_backends import ThreadingBackend
 from sklearn import svm
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_blobs, make_classification
@@ -44,6 +45,7 @@ from maxmargin import (
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection import search as search_module
+from maxmargin.model_selection.checkpoint import Checkpoint
 from maxmargin.solvers.c_path import path as c_path
 
 GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
@@ -443,6 +445,29 @@ def test_parallel_work_gives_the_same_results(backend):
     np.testing.assert_array_equal(
         alone.cv_results_["mean_test_score"], together.cv_results_["mean_test_score"]
     )
+
+
+class ListsOnly(ThreadingBackend):
+    """A backend without results before all are there, as Ray's and that of `multiprocessing`."""
+
+    supports_return_generator = False
+
+
+def test_a_backend_that_returns_lists_gets_some_jobs_at_a_time(monkeypatch, tmp_path):
+    X, y = iris()
+    register_parallel_backend("lists only", ListsOnly)
+    monkeypatch.setattr("maxmargin.model_selection.search._JOBS_AT_ONCE", 1)
+    events, add, run_job = [], Checkpoint.add, search_module.run_job
+    monkeypatch.setattr(Checkpoint, "add", lambda *args: (events.append("kept"), add(*args)))
+    monkeypatch.setattr(search_module, "run_job", lambda *args: (events.append("run"), run_job(*args))[1])
+    alone = SVMSearchCV(SVC(), GRID, n_jobs=1).fit(X, y)
+    events.clear()
+    with parallel_config(backend="lists only"):
+        together = SVMSearchCV(SVC(), GRID, n_jobs=2, checkpoint=tmp_path / "kept.jsonl").fit(X, y)
+    np.testing.assert_array_equal(
+        alone.cv_results_["mean_test_score"], together.cv_results_["mean_test_score"]
+    )
+    assert "kept" in events[: len(events) - 1 - events[::-1].index("run")]  # before the last job was run
 
 
 def test_a_search_goes_on_from_its_checkpoint(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, ParameterGrid, ParameterSampler, check_cv
@@ -59,6 +60,8 @@ _NOT_RESULTS = (
 )  # fmt: skip
 # How often jobs that were lost with their worker are sent again.
 _ATTEMPTS = 3
+# Jobs per worker that are sent together to a backend that returns no result before all are done.
+_JOBS_AT_ONCE = 4
 
 
 class SVMSearchCV(CalibratedMixin, GridSearchCV):
@@ -339,10 +342,17 @@ class SVMSearchCV(CalibratedMixin, GridSearchCV):
             for job in jobs:
                 yield job, run_job(X, y, setup, job)
             return
-        parallel = Parallel(
-            n_jobs=workers, prefer="threads", pre_dispatch=self.pre_dispatch, return_as="generator_unordered"
-        )
-        yield from parallel(delayed(_tagged)(X, y, setup, job) for job in jobs)
+        backend, _ = get_active_backend(prefer="threads")
+        options = {"n_jobs": workers, "prefer": "threads", "pre_dispatch": self.pre_dispatch}
+        if getattr(backend, "supports_return_generator", False):
+            parallel = Parallel(**options, return_as="generator_unordered")
+            yield from parallel(delayed(_tagged)(X, y, setup, job) for job in jobs)
+            return
+        # Some backends (Ray's) return lists only: some jobs at a time, so that results come in between.
+        step = _JOBS_AT_ONCE * workers
+        with Parallel(**options) as parallel:
+            for s in range(0, len(jobs), step):
+                yield from parallel(delayed(_tagged)(X, y, setup, job) for job in jobs[s : s + step])
 
     def _workers(self) -> int:
         return int(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
