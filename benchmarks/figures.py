@@ -93,6 +93,20 @@ def growth(rows: Rows) -> Values:
     return out
 
 
+def cluster(rows: Rows) -> Values:
+    """Ratios dask / one process, overhead of a round in ms, and MB, by the number of rows; scaling by workers."""
+    out: Values = {}
+    times = [r for r in rows if r["part"] == "time"]
+    for r in times:
+        n, rounds = r["rows"], r["rounds"]
+        out |= {f"{n}.ratio": min(r["dask"]) / min(r["one"]), f"{n}.s": min(r["dask"]), f"{n}.rounds": rounds}
+        out |= {f"{n}.overhead": 1e3 * r["overhead_s"], f"{n}.sent": r["sent"] / 1e6}
+    ratios = [min(r["dask"]) / min(r["one"]) for r in times]
+    out |= spread("ratio", ratios) | {"ratio": mean(ratios)}
+    scaled = {r["workers"]: r["s"] for r in rows if r["part"] == "scaling"}
+    return out | {f"workers.{k}": scaled[1] / seconds for k, seconds in scaled.items()}
+
+
 def selection(rows: Rows) -> Values:
     """Ratios of seconds, GridSearchCV / SVMSearchCV, by estimator and number of workers."""
     out: Values = {}
@@ -431,6 +445,7 @@ def paths(rows: Rows) -> Values:
 _SOURCES: dict[str, Callable[[Rows], Values]] = {
     "peers": peers,
     "growth": growth,
+    "cluster": cluster,
     "selection": selection,
     "selection_variety": selection_variety,
     "threads": threads,
