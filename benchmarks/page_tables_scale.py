@@ -1,0 +1,69 @@
+"""Tables of the pages about many rows, made from the result files; quote.py puts them between their marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from figures import rows_of
+from page_tables import g, ratio
+from report import markdown
+
+
+def cluster() -> str:
+    lines = [
+        {
+            "rows": f"{r['rows']:,}",
+            "support vectors": f"{r['svs']:,}",
+            "one process, 2 threads": g(min(r["one"])),
+            "dask, 2 workers": g(min(r["dask"])),
+            "dask / one process": ratio(min(r["dask"]), min(r["one"]), 2),
+            "rounds": r["rounds"],
+            "overhead of a round, ms": f"{1e3 * r['overhead_s']:.0f}",
+            "MB sent": g(r["sent"] / 1e6),
+            "MB received": g(r["received"] / 1e6),
+        }
+        for r in rows_of("cluster")
+        if r["part"] == "time"
+    ]
+    return markdown(lines)
+
+
+def cluster_scaling() -> str:
+    lines = [r for r in rows_of("cluster") if r["part"] == "scaling"]
+    return markdown(
+        [
+            {
+                "workers of half a core": r["workers"],
+                "seconds": g(r["s"]),
+                "times as fast as one": ratio(lines[0]["s"], r["s"], 2),
+            }
+            for r in lines
+        ]
+    )
+
+
+def cluster_model() -> str:
+    return markdown(rows_of("cluster_model"))
+
+
+def growth() -> str:
+    lines = [
+        {
+            "rows": f"{r['n']:,}",
+            "library": r["machine"],
+            "seconds": g(r["fit_s"]),
+            "support vectors": f"{r['n_sv']:,}",
+            "memory of the process, GB": f"{r['peak_mb'] / 1e3:.1f}",
+        }
+        for r in rows_of("growth")
+        if r["data"] == "covtype-like"
+    ]
+    return markdown(lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "cluster": cluster,
+    "cluster_scaling": cluster_scaling,
+    "cluster_model": cluster_model,
+    "growth": growth,
+}
