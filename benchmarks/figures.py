@@ -94,7 +94,7 @@ def growth(rows: Rows) -> Values:
 
 
 def cluster(rows: Rows) -> Values:
-    """Ratios dask / one process, overhead of a round in ms and MB by the number of rows; scaling by workers."""
+    """Ratios dask / one process, ms of overhead and MB by the number of rows; scaling by workers."""
     out: Values = {}
     times = [r for r in rows if r["part"] == "time"]
     for r in times:

@@ -10,7 +10,8 @@ A page quotes a figure with a mark right behind the number, which the rendered p
 `peers` is a file of benchmarks/results and the rest a key of figures.py. The number keeps its decimals and
 its thousands separators. `<!--growth:500000.svs/-3-->` rounds to thousands. A figure that the stored run does
 not have becomes "n/a". A whole table stands between the lines `<!-- table: NAME -->` and
-`<!-- end of table -->` and is made by the function of that name in page_tables.py, page_tables_papers.py or page_tables_scale.py.
+`<!-- end of table -->` and is made by the function of that name in page_tables.py, page_tables_papers.py or
+page_tables_scale.py.
 """
 
 from __future__ import annotations
