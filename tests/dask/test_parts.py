@@ -43,9 +43,9 @@ def test_the_chunk_row_and_column_of_a_bad_entry_are_named():
 
 
 def test_chunks_of_other_widths_or_kinds_are_named():
-    with pytest.raises(ValueError, match="chunk 1 .* of X has 2 features, and chunk 0 has 3"):
+    with pytest.raises(ValueError, match=r"chunk 1 .* of X has 2 features, and chunk 0 has 3"):
         check_parts([check(X, 4), check(X[:, :2], 4)])
-    with pytest.raises(ValueError, match="chunk 1 .* of X is sparse, and chunk 0 is dense"):
+    with pytest.raises(ValueError, match=r"chunk 1 .* of X is sparse, and chunk 0 is dense"):
         check_parts([check(X, 4), check(sp.csr_array(X), 4)])
 
 

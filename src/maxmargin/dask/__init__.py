@@ -12,6 +12,7 @@ if _MISSING:
         f'maxmargin.dask needs {" and ".join(_MISSING)}, not installed here: pip install "maxmargin[dask]".'
     )
 
+from maxmargin.dask.cells import CellSVC, CellSVR  # noqa: E402
 from maxmargin.dask.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM  # noqa: E402
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
+__all__ = ["SVC", "SVR", "CellSVC", "CellSVR", "NuSVC", "NuSVR", "OneClassSVM"]

@@ -37,9 +37,9 @@ def with_client(local: type) -> Callable[..., None]:
     """
 
     def __init__(
-        self: Any, *, client: Any = None, distribute: bool | str = "auto", **parameters: Any
+        self: Any, *own: Any, client: Any = None, distribute: bool | str = "auto", **parameters: Any
     ) -> None:
-        local.__init__(self, **parameters)  # type: ignore[misc]
+        local.__init__(self, *own, **parameters)  # type: ignore[misc]
         self.client = client
         self.distribute = distribute
 

@@ -168,16 +168,19 @@ class TrainingData:
 
 
 def _merged(work: Work, parts: list[Any], sizes: NDArray[np.intp]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Parts of at least `_FEW_ROWS` rows: each takes several tasks, however small it is."""
-    group = (np.cumsum(sizes) - sizes) // _FEW_ROWS  # of each part: those that begin within the same rows
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    if len(starts) == len(parts):
-        return parts, sizes
-    groups = [parts[a:b] for a, b in zip(starts, [*starts[1:], len(parts)], strict=True)]
-    single = [each[0] for each in groups if len(each) == 1]
-    merged = iter(work.merge(join, [each for each in groups if len(each) > 1]))
-    alone = iter(single)
-    return [next(alone if len(each) == 1 else merged) for each in groups], np.add.reduceat(sizes, starts)
+    """The same rows with parts of fewer than `_FEW_ROWS` rows merged: each part takes several tasks."""
+    groups: list[list[int]] = []
+    rows = _FEW_ROWS
+    for i, size in enumerate(sizes):
+        if max(rows, size) >= _FEW_ROWS:
+            groups.append([])
+            rows = 0
+        groups[-1].append(i)
+        rows += size
+    several = [group for group in groups if len(group) > 1]
+    merged = iter(work.merge(join, [[parts[i] for i in group] for group in several]))
+    parts = [next(merged) if len(group) > 1 else parts[group[0]] for group in groups]
+    return parts, np.array([sizes[group].sum() for group in groups], dtype=np.intp)
 
 
 def rows_known(X: Any) -> int | None:

@@ -35,6 +35,15 @@ def check_collection(X: Any, name: str) -> None:
         )
 
 
+def delayed_chunks(X: Any) -> Any:
+    """The chunks of a dask array, or the partitions of a data frame or series, as Delayed objects.
+
+    Tasks are not fused: so what X and y have in common is computed once.
+    """
+    frame = hasattr(X, "divisions")
+    return (X.optimize(fuse=False) if frame else X).to_delayed(optimize_graph=False)
+
+
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame of pandas or dask."""
     return hasattr(X, "columns") and hasattr(X, "npartitions" if is_lazy(X) else "iloc")
@@ -100,10 +109,10 @@ def blocks_of(X: Any) -> Blocks:
     if not lazy:
         return _of_rows(X, dtype, names)
     if is_frame(X):
-        return Blocks([[part] for part in X.to_delayed()], None, dtype, names, True)
+        return Blocks([[part] for part in delayed_chunks(X)], None, dtype, names, True)
     known = not np.isnan(np.array(X.chunks[0], dtype=float)).any()
     sizes = [int(n) for n in X.chunks[0]] if known else None
-    return Blocks([list(row) for row in X.to_delayed()], sizes, dtype, None, True)
+    return Blocks([list(row) for row in delayed_chunks(X)], sizes, dtype, None, True)
 
 
 def _of_rows(X: Any, dtype: np.dtype[Any], names: Any) -> Blocks:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.dask.inputs import check_collection, is_lazy
+from maxmargin.dask.inputs import check_collection, delayed_chunks, is_lazy
 
 
 def vector_blocks(y: Any, name: str) -> list[Any]:
@@ -32,7 +32,7 @@ def vector_blocks(y: Any, name: str) -> list[Any]:
     columns = len(y.columns) if y.ndim == 2 and hasattr(y, "columns") else (*y.shape, 1)[1]
     if y.ndim > 2 or columns != 1:
         raise ValueError(f"{name} should be a 1d array, got {y.ndim} dimensions and {columns} columns.")
-    return list(np.ravel(y.to_delayed()))
+    return list(np.ravel(delayed_chunks(y)))
 
 
 def known_sizes(y: Any) -> list[int] | None:
