@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -125,14 +126,12 @@ class BaseCells(BaseEstimator):
         weight = any_weights(sample_weight, X)
         if disparity(X) is not None:
             warnings.warn(UNSCALED, UnscaledDataWarning, stacklevel=3)
-        y, weight = self._encoded(y, weight, shared)
         kept = np.flatnonzero(weight > 0)
         if not len(kept):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         gamma = 1.0 if shared.kernel == "linear" else _gamma(shared.gamma, X, kept)
         release(file_of(X))
-        self._fit_cells(LocalRows(X, self.n_jobs, kept), y[kept], weight[kept], shared, gamma, limit)
-        return self
+        return self._fit_cells(partial(LocalRows, X, self.n_jobs), y, weight, shared, gamma, limit)
 
     def _shared(self) -> Any:
         """The estimator whose parameters all cells have."""
@@ -155,9 +154,18 @@ class BaseCells(BaseEstimator):
         return clone(given)
 
     def _fit_cells(
-        self, rows: Rows, y: NDArray[Any], weight: Floats, shared: Any, gamma: float, limit: Limit
-    ) -> None:
-        """Train on rows with positive weights, and set all attributes; `gamma` is that of the parameters."""
+        self,
+        rows_of: Callable[[Index], Rows],
+        y: Any,
+        weight: Floats,
+        shared: Any,
+        gamma: float,
+        limit: Limit,
+    ) -> Any:
+        """Train on the rows with a positive weight, and set all attributes; `gamma` is a number."""
+        y, weight = self._encoded(y, weight, shared)
+        kept = np.flatnonzero(weight > 0)
+        rows, y, weight = rows_of(kept), y[kept], weight[kept]
         seed = _seed(self.random_state)
         options = Options(self.cell_size, self.overlap, seed, self.n_jobs, bool(self.verbose))
         with watch_interrupt(limit), limit, warnings.catch_warnings():
@@ -172,6 +180,7 @@ class BaseCells(BaseEstimator):
                 cost = self._cost(shared, rows, y, weight, options)
                 self.cost_ = None if limit.over else cost
         self._report()
+        return self
 
     def _tuned(self, shared: Any, rows: Rows, y: NDArray[Any], weight: Floats, seed: int) -> dict[str, Any]:
         """Parameters that were chosen on a sample; none if there was no time."""
@@ -238,12 +247,12 @@ class BaseCells(BaseEstimator):
         """The centres."""
         return self._model.partition.centres
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
+    def _check_fitted(self) -> None:
+        check_is_fitted(self, "_model")
 
-    def _values(self, X: Any, of_cell: Callable[..., NDArray[Any]] = predict_cell, columns: int = 0) -> Any:
+    def _by_cell(self, X: Any, of_cell: Callable[..., NDArray[Any]] = predict_cell, columns: int = 0) -> Any:
         """Values of rows from the models of their cells."""
-        check_is_fitted(self)
+        self._check_fitted()
         X = validate_data(self, X, reset=False, **_CHECKS)
         return self._model.values(X, self.n_jobs, of_cell, columns)
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._types import Floats
 from maxmargin.cells.base import BaseCells
@@ -142,7 +141,7 @@ class CellSVC(ClassifierMixin, BaseCells):
         ndarray of shape (n_samples,)
             Labels.
         """
-        number = self._values(X).astype(np.intp)
+        number = self._by_cell(X).astype(np.intp)
         return np.asarray(self.classes_[number])
 
     def decision_function(self, X: Any) -> Floats:
@@ -161,6 +160,6 @@ class CellSVC(ClassifierMixin, BaseCells):
             One value for two classes, -1 or 1 in constant cells; otherwise one column per class, in which
             classes that a cell does not have are below all others.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         k = len(self.classes_)
-        return self._values(X, lambda model, rows: decide_cell(model, rows, k), 0 if k == 2 else k)
+        return self._by_cell(X, lambda model, rows: decide_cell(model, rows, k), 0 if k == 2 else k)

@@ -73,4 +73,4 @@ class CellSVR(RegressorMixin, BaseCells):
         ndarray of shape (n_samples,)
             Targets.
         """
-        return self._values(X)
+        return self._by_cell(X)
