@@ -165,7 +165,9 @@ class BaseCells(BaseEstimator):
         """Train on the rows with a positive weight, and set all attributes; `gamma` is a number."""
         y, weight = self._encoded(y, weight, shared)
         kept = np.flatnonzero(weight > 0)
-        rows, y, weight = rows_of(kept), y[kept], weight[kept]
+        rows = rows_of(kept)
+        if len(kept) < len(weight):
+            y, weight = y[kept], weight[kept]
         seed = _seed(self.random_state)
         options = Options(self.cell_size, self.overlap, seed, self.n_jobs, bool(self.verbose))
         with watch_interrupt(limit), limit, warnings.catch_warnings():

@@ -47,12 +47,14 @@ class Cost:
         Number of held-out rows.
     measure : str
         "accuracy" or "R²".
+    seconds : float
+        Time that the statement took.
 
     Examples
     --------
     >>> from maxmargin.cells.cost import Candidate, Cost
     >>> exact, few = Candidate(0.9, 5.0, 9000), Candidate(0.85, 1.0, 4000)
-    >>> print(Cost(Candidate(0.89, 1.0, 9000), exact, few, 0.002, 3000, "accuracy"))
+    >>> print(Cost(Candidate(0.89, 1.0, 9000), exact, few, 0.002, 3000, "accuracy", 9.0))
     On 3,000 held-out rows of a sample of the training rows:
       cells of the model's size   accuracy 0.8900  1.00 s  9,000 rows
       exact model                 accuracy 0.9000  5.00 s  9,000 rows
@@ -66,6 +68,7 @@ class Cost:
     error: float
     held_out: int
     measure: str
+    seconds: float
 
     def __str__(self) -> str:
         names = ("cells of the model's size", "exact model", "exact model, equal time")
@@ -109,7 +112,7 @@ def measured_cost(
     -------
     Cost
     """
-    rng = np.random.default_rng(seed)
+    start, rng = time.perf_counter(), np.random.default_rng(seed)
     order = rng.permutation(X.shape[0])
     held = np.sort(order[: min(_MOST_HELD_OUT, int(_HELD_OUT * len(order)))])
     rest = order[len(held) :]
@@ -136,7 +139,8 @@ def measured_cost(
             break
     difference = cell_losses - exact_losses
     error = float(difference.std() / np.sqrt(max(1, len(held))))
-    return Cost(by_cells, by_exact, few, error, len(held), "accuracy" if classify else "R²")
+    measure = "accuracy" if classify else "R²"
+    return Cost(by_cells, by_exact, few, error, len(held), measure, time.perf_counter() - start)
 
 
 def _losses(truth: NDArray[Any], predicted: NDArray[Any], classify: bool) -> Floats:

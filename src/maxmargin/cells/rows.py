@@ -120,7 +120,9 @@ class LocalRows:
         """Call a function with the number of each cell and a function that takes its rows, in threads."""
         with Threads(self._n_jobs) as threads:
             for numbers, take in self._batches(cells, BUDGET):
-                threads.run(function, [(c, take) for c in numbers])
+                # The largest first: a long one at the end would leave threads idle.
+                order = sorted(numbers, key=lambda c: -len(cells[c]))
+                threads.run(function, [(c, take) for c in order])
 
     def _batches(self, cells: Sequence[Index], budget: int) -> Iterator[tuple[range, Callable[[Index], Any]]]:
         """Numbers of cells, and a function that takes their rows, some cells at a time.
@@ -137,7 +139,7 @@ class LocalRows:
             while end < len(cells) and size + len(cells[end]) <= most:
                 size += len(cells[end])
                 end += 1
-            numbers = np.unique(np.concatenate(cells[start:end]))
+            numbers = np.sort(np.concatenate(cells[start:end]))
             yield range(start, end), _Taken(numbers, self.take(numbers)).take
             start = end
 
