@@ -128,8 +128,12 @@ class RemoteGradient(Protocol):
     def keep(self) -> None:
         """Remember the present point."""
 
-    def undo(self) -> None:
-        """Return to the point that was remembered, from which at most one step has been taken."""
+    def undo(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return to the point u that was remembered, from which at most one step has been taken.
+
+        Returns the point and all entries of its gradient; those of an earlier point if the processes do not
+        answer within seconds, as the run is to end.
+        """
 
     def entries(self, u: Floats) -> Floats:
         """All entries, at the present point u."""

@@ -22,13 +22,14 @@ PATIENCE = 120
 @contextmanager
 def local_cluster(n_workers, folder, **options):
     """A cluster of processes with one thread each; a nanny starts those again that die."""
-    settings = {
-        "distributed.comm.timeouts.connect": f"{PATIENCE}s",
-        "distributed.scheduler.allowed-failures": 20,  # of a task, by which workers die: tests kill them
-    }
     # Without limits of memory: workers that wait for memory would fail tests on a computer with little.
-    options = {"memory_limit": 0, "dashboard_address": None, "local_directory": str(folder), **options}
-    with dask.config.set(settings):
+    options = {
+        "memory_limit": 0,
+        "dashboard_address": "127.0.0.1:0",
+        "local_directory": str(folder),
+        **options,
+    }
+    with dask.config.set({"distributed.comm.timeouts.connect": f"{PATIENCE}s"}):
         cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, **options)
         try:
             yield cluster

@@ -8,6 +8,7 @@ gradient, and with it the solution, has the same bits as without the loss.
 from __future__ import annotations
 
 import itertools
+import time
 import uuid
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin._types import Floats, Index, RemoteReply
+from maxmargin.dask import waiting
 from maxmargin.dask.chunk import Answer, Behind, Setting, Step
 from maxmargin.dask.session import Session
-from maxmargin.dask.waiting import ClusterError
 from maxmargin.dual import Dual
 
 if TYPE_CHECKING:
@@ -111,10 +112,11 @@ class ClusterGradient:
         messages: dict[int, tuple[Any, ...]],
         *,
         limited: bool = True,
+        until: float | None = None,
         name: str | None = None,
     ) -> dict[int, Any]:
         sent = [messages.get(i) for i in range(len(self.rows.where))]
-        answers = self._session.call(method, sent, limited=limited, name=name)
+        answers = self._session.call(method, sent, limited=limited, until=until, name=name)
         return {i: answers[i] for i in messages}
 
     # -- points ------------------------------------------------------------------------------------
@@ -126,7 +128,7 @@ class ClusterGradient:
         self._look_between(*self.problem.extremes(u, g))
         self._begin(self._used, limited=True)
 
-    def _begin(self, chunks: list[int], limited: bool) -> None:
+    def _begin(self, chunks: list[int], limited: bool, until: float | None = None) -> None:
         """Send chunks their part of the last point of which all is known."""
         assert self._anchor is not None
         version, u, g = self._anchor
@@ -135,7 +137,7 @@ class ClusterGradient:
             own, finished = self._variables[i], self._session.finished
             solved, finished[i] = tuple(finished[i]), set()
             messages[i] = (self._id, self._setting(i), version, u[own], g[own], solved)
-        self._call("begin", messages, limited=limited)
+        self._call("begin", messages, limited=limited, until=until)
 
     def keep(self) -> None:
         """Remember the present point."""
@@ -143,15 +145,23 @@ class ClusterGradient:
         if self._coming is not None and self._coming.version == self._kept:
             self._anchor, self._coming, self._since = self._coming, None, []
 
-    def undo(self) -> None:
-        """Return to the point that was remembered."""
+    def undo(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return to the point u that was remembered, or to an earlier one if workers do not answer."""
         self._version, self._coming = self._kept, None
         self._since = [moves for moves in self._since if moves.version <= self._kept]
+        try:
+            return u, self._entries(time.monotonic() + waiting.LAST)
+        except (TimeoutError, waiting.ClusterError):  # such as those of a terminal where Ctrl-C was pressed
+            assert self._anchor is not None
+            return self._anchor.u.copy(), self._anchor.g.copy()
 
     def entries(self, u: Floats) -> Floats:
         """All entries, at the present point u."""
+        return self._entries()
+
+    def _entries(self, until: float | None = None) -> Floats:
         messages = dict.fromkeys(self._used, (self._id, self._version))
-        return self._joined(self._recovered("entries", messages, limited=False))
+        return self._joined(self._recovered("entries", messages, limited=False, until=until))
 
     def _joined(self, parts: dict[int, Floats]) -> Floats:
         """Values for all variables from those of each chunk."""
@@ -267,30 +277,32 @@ class ClusterGradient:
         messages: dict[int, tuple[Any, ...]],
         *,
         limited: bool = True,
+        until: float | None = None,
         name: str | None = None,
     ) -> dict[int, Any]:
         """Call chunks; those that have lost their part get it again, and are called again."""
         answers: dict[int, Any] = {}
         for _ in range(_ATTEMPTS):
             asked = {i: message for i, message in messages.items() if i not in answers}
-            answers |= self._call(method, asked, limited=limited, name=name)
+            answers |= self._call(method, asked, limited=limited, until=until, name=name)
             lost = [i for i, answer in answers.items() if isinstance(answer, Behind)]
             if not lost:
                 return {i: answers[i] for i in messages}
             for i in lost:
                 del answers[i]
                 self._session.unite(i)
-            self._repeat_steps(lost, limited)
-        raise ClusterError(
+            self._repeat_steps(lost, limited, until)
+        raise waiting.ClusterError(
             "Workers lose their part of the gradient as fast as it is made again: look at their logs."
         )
 
-    def _repeat_steps(self, chunks: list[int], limited: bool) -> None:
+    def _repeat_steps(self, chunks: list[int], limited: bool, until: float | None) -> None:
         """Bring chunks from the last point of which all is known to the present one."""
         self._session.traffic.rebuilt += len(chunks)
-        self._begin(chunks, limited)
+        self._begin(chunks, limited, until)
         for moves in self._since:
-            answers = self._call("step", self._messages(moves, chunks), limited=limited, name="repeat-update")
+            messages = self._messages(moves, chunks)
+            answers = self._call("step", messages, limited=limited, until=until, name="repeat-update")
             self.rows.count(evals=len(moves.idx) * sum(len(self.rows.where[i]) for i in chunks))
             if any(isinstance(answer, Behind) for answer in answers.values()):
                 return  # lost again: the caller notices

@@ -74,19 +74,22 @@ class Samples:
             )
         self.float32 = not large and self.distant <= _FEW_DISTANT * self.n
 
-    def get(self, numbers: Index) -> Any:
-        """Samples, as `Frame.stored` has them; those that are not here are fetched."""
+    def get(self, numbers: Index, *, limited: bool = True) -> Any:
+        """Samples, as `Frame.stored` has them; those that are not here are fetched.
+
+        `limited` says whether the limit in force may end the wait for them.
+        """
         with self.lock:
             missing = self.store.take_offered(self.store.missing(numbers))
             if len(missing):
-                self._fetch(missing)
+                self._fetch(missing, limited)
             return self.store.get(numbers)
 
-    def _fetch(self, numbers: Index) -> None:
+    def _fetch(self, numbers: Index, limited: bool) -> None:
         k = len(self.session.chunks)
         parts = [numbers[self.chunk[numbers] == i] for i in range(k)]
         messages = [(self.place[part],) if len(part) else None for part in parts]
-        answers = self.session.call("take", messages, limited=False)
+        answers = self.session.call("take", messages, limited=limited)
         self.store.put(
             np.concatenate([part for part in parts if len(part)]),
             stacked([a for a in answers if a is not None]),

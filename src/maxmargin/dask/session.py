@@ -117,6 +117,7 @@ class Session:
         messages: Sequence[tuple[Any, ...] | None],
         *,
         limited: bool = True,
+        until: float | None = None,
         name: str | None = None,
     ) -> list[Any]:
         """Call a method of every chunk that has a message.
@@ -129,6 +130,8 @@ class Session:
             Arguments for each chunk.
         limited : bool
             Whether the limit in force may end the wait, see `maxmargin._compiled.limits`.
+        until : float, optional
+            Time (`time.monotonic`) at which a TimeoutError ends the wait.
         name : str, optional
             Name of the tasks, if it is not the one in `NAMES`.
 
@@ -154,7 +157,8 @@ class Session:
 
         with large_messages():
             futures = [submit(k) for k in range(len(called))]
-            found = gather(self.client, futures, what=name, resubmit=repeat, limited=limited)
+            timeout = None if until is None else max(0.0, until - time.monotonic())
+            found = gather(self.client, futures, what=name, timeout=timeout, resubmit=repeat, limited=limited)
         seconds = time.perf_counter() - began
         with self._lock:
             traffic = self.traffic

@@ -20,7 +20,7 @@ from maxmargin.dask.data import TrainingData
 from maxmargin.dask.frame import Frame
 from maxmargin.dask.rows import ClusterRows, Samples
 from maxmargin.dask.session import Session, Traffic
-from maxmargin.dask.waiting import gather
+from maxmargin.dask.waiting import gather, threads_of
 from maxmargin.estimators._elsewhere import SamplesElsewhere
 from maxmargin.estimators._scales import UnscaledDataWarning
 from maxmargin.estimators._validation import UNSCALED
@@ -91,11 +91,11 @@ class ClusterSamples(SamplesElsewhere):
 
     def __getitem__(self, rows: Index) -> Any:
         """Samples, as they were given: dense, or CSR."""
-        assert self._samples is not None
         if not len(rows):
             nothing = np.empty((0, self.shape[1]), self.dtype)
             return sp.csr_array(nothing) if self.data.sparse else nothing
-        found = self._samples.get(self._number[rows].astype(np.intp))
+        assert self._samples is not None
+        found = self._samples.get(self._number[rows].astype(np.intp), limited=False)  # of the model
         if self.data.sparse:
             return sp.csr_array(found)
         return found.toarray() if sp.issparse(found) else found
@@ -165,24 +165,32 @@ def fit_distributed(
 
 
 def _warm_up(samples: ClusterSamples, estimator: Any) -> None:
-    """Load compiled code where the parts are, before the clock of ``max_time`` runs."""
+    """Load compiled code on all workers, before the clock of ``max_time`` runs."""
+    if callable(estimator.kernel):
+        return  # it is the user's to decide when that is called
     data, names = samples.data, ("degree", "coef0")
     rest = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
     frame = samples.frame(Kernel(estimator.kernel, **rest))
-    if callable(estimator.kernel):
-        return  # it is the user's to decide when that is called
+    token, workers = uuid4().hex[:12], list(threads_of(data.client))
+    few = data.client.submit(first_rows, data.parts[0], key=f"first-rows-{token}", pure=False)
 
     def submit(i: int) -> Any:
         key = f"warm-up-{uuid4().hex[:12]}0"
-        return data.client.submit(load_code, frame, data.parts[i], key=key, pure=False)
+        options = {"workers": [workers[i]], "allow_other_workers": True, "key": key, "pure": False}
+        return data.client.submit(load_code, frame, few, **options)
 
-    gather(data.client, [submit(i) for i in range(len(data.parts))], what="starting workers", resubmit=submit)
+    gather(data.client, [submit(i) for i in range(len(workers))], what="starting workers", resubmit=submit)
+
+
+def first_rows(part: Any) -> Any:
+    """A few rows; runs on a worker."""
+    return part[:4]
 
 
 def load_code(frame: Frame, part: Any) -> None:
     """Run every compiled loop of a chunk once; runs on a worker."""
-    n = min(4, part.shape[0])
-    chunk = Chunk(frame, np.arange(n), [part[:n]])
+    n = part.shape[0]
+    chunk = Chunk(frame, np.arange(n), [part])
     chunk.about()
     zeros, ones, some = np.zeros(n), np.ones(n), np.arange(1)
     samples, ends = chunk.take(some), np.ones(1)

@@ -25,6 +25,8 @@ NO_WORKER = 60.0
 # Seconds for an answer of the scheduler, and for fetching results that are there.
 ANSWER = 30.0
 FETCH = 300.0
+# Seconds that a fit that is to end waits for its last gradient; without it, it ends a few steps earlier.
+LAST = 10.0
 # How often one task is submitted again: dask gives a task up for which a few workers have died.
 RETRIES = 10
 # What a broken connection raises; dask makes it again.

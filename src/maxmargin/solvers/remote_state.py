@@ -33,13 +33,14 @@ class RemoteState(State):
     remote: RemoteGradient | None = None
 
     def __post_init__(self) -> None:
+        self._here = True
         self._reply: RemoteReply | None = None
         #: The last step since the point was kept: variables and their values before it.
         self._undo: tuple[Index, Floats] | None = None
         self._wanted, self._rows = 0, self.gram
         super().__post_init__()
 
-    @property  # type: ignore[override]
+    @property  # type: ignore[override, misc]
     def g(self) -> Floats:
         """All entries of the gradient, which are here from now on until the next step."""
         if not self._here:
@@ -148,8 +149,8 @@ class RemoteState(State):
             idx, values = self._undo
             self.u[idx] = values
         assert self.remote is not None
-        self.remote.undo()
-        self._here, self._reply, self._undo = False, None, None
+        self.u, self.g = self.remote.undo(self.u)
+        self._reply = self._undo = None
 
 
 def _before(u: Floats, idx: Index, undo: tuple[Index, Floats] | None) -> Floats:
