@@ -9,6 +9,8 @@ from maxmargin import (
     SVC,
     SVR,
     AllDistancesSVC,
+    CellSVC,
+    CellSVR,
     CrammerSingerSVC,
     IncrementalSVC,
     L2OneClassSVM,
@@ -35,6 +37,9 @@ ESTIMATORS = [
     SVR(loss="squared_epsilon_insensitive"),
     SVR(kernel="linear", solver="smo"),
     NuSVR(),
+    CellSVC(),
+    CellSVC(cell_size=10),
+    CellSVR(cell_size=20),
 ]
 
 
