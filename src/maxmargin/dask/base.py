@@ -6,6 +6,7 @@ import copy
 import inspect
 import logging
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -120,10 +121,9 @@ class DaskEstimator:
 
     def _check_without_client(self, X: Any) -> None:
         """Refuse what cannot be trained in this process."""
-        n = rows_known(X)
         if self.distribute is True:
             reason = "distribute=True needs a cluster"
-        elif self.distribute == "auto" and is_lazy(X) and (n is None or n >= FEW_ROWS):
+        elif self.distribute == "auto" and is_lazy(X) and ((n := rows_known(X)) is None or n >= FEW_ROWS):
             reason = f"X has {'an unknown number of' if n is None else f'{n:,}'} rows"
         else:
             return
@@ -255,8 +255,10 @@ def _computed(client: Any, values: list[Any]) -> list[Any]:
     """The values, of which dask collections are computed."""
     lazy = [i for i, each in enumerate(values) if is_lazy(each)]
     some = [values[i] for i in lazy]
-    if client is None:
-        found = list(dask.compute(*some))
-    else:
-        found = gather(client, client.compute(some), what="computing predictions")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Computing mixed collections")  # X may be a data frame, y an array
+        if client is None:
+            found = list(dask.compute(*some))
+        else:
+            found = gather(client, client.compute(some), what="computing predictions")
     return [found[lazy.index(i)] if i in lazy else each for i, each in enumerate(values)]

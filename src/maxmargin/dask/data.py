@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._types import Floats
-from maxmargin.dask.inputs import blocks_of, is_lazy
+from maxmargin.dask.inputs import blocks_of
 from maxmargin.dask.parts import check, check_parts, join, joined, summarize_kept
 from maxmargin.dask.statistics import Summary, pool
 from maxmargin.dask.tasks import Work
@@ -184,8 +184,6 @@ def _merged(work: Work, parts: list[Any], sizes: NDArray[np.intp]) -> tuple[list
 
 
 def rows_known(X: Any) -> int | None:
-    """Number of rows of X, if it is known without computing anything."""
-    if is_lazy(X):
-        n = X.shape[0] if hasattr(X, "chunks") else np.nan
-        return None if np.isnan(n) else int(n)
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    """Number of rows of a dask collection, if it is known without computing anything."""
+    n = X.shape[0] if hasattr(X, "chunks") else np.nan
+    return None if np.isnan(n) else int(n)

@@ -1,0 +1,478 @@
+"""The estimators of maxmargin.dask: training of every container, its place, and copies without dask."""
+
+import logging
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from distributed import Client, worker_client
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import maxmargin
+import maxmargin.persistence
+from expected_failures import failures_of_scikit_learns_own_class
+from maxmargin.dask import SVC, SVR, NuSVC, NuSVR, OneClassSVM, base
+
+pytestmark = pytest.mark.timeout(300)
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400, 4))
+TWO = np.where(X[:, 0] + X[:, 1] ** 2 > 0.5, "yes", "no")
+THREE = np.digitize(X[:, 0], [-0.5, 0.5])
+VALUES = np.sin(X[:, 0]) + 0.1 * rng.normal(size=400)
+WEIGHTS = rng.random(400)
+LAZY = da.from_array(X, chunks=(150, 4))
+FRAME = pd.DataFrame(X, columns=list("abcd"), index=rng.permutation(400))
+KINDS = pytest.mark.parametrize(
+    ("kind", "y"),
+    [(SVC, TWO), (SVC, THREE), (NuSVC, TWO), (SVR, VALUES), (NuSVR, VALUES), (OneClassSVM, None)],
+    ids=["SVC", "SVC-3", "NuSVC", "SVR", "NuSVR", "OneClassSVM"],
+)
+WAYS = pytest.mark.parametrize("distribute", [True, "auto", False])
+
+
+def values_of(model, rows):
+    method = "decision_function" if hasattr(model, "decision_function") else "predict"
+    return getattr(model, method)(rows)
+
+
+# -- training ----------------------------------------------------------------------------------------------
+
+
+@WAYS
+@KINDS
+def test_the_solution_is_that_of_the_ordinary_estimator(client, kind, y, distribute):
+    expected = kind._local_class(tol=1e-6).fit(X, y)
+    model = kind(tol=1e-6, distribute=distribute).fit(
+        LAZY, None if y is None else da.from_array(y, chunks=70)
+    )
+    assert model.status_ == "solved" and model.distributed_ is (distribute is True)
+    np.testing.assert_allclose(values_of(model, X), values_of(expected, X), atol=1e-4)
+    np.testing.assert_allclose(model.dual_gap_, expected.dual_gap_, atol=1e-2)
+    assert np.all(np.asarray(model.relative_gap_) < 1e-4)
+    assert isinstance(model.predict(X), np.ndarray)
+
+
+@WAYS
+@KINDS
+def test_weights_count_as_in_the_ordinary_estimator(client, kind, y, distribute):
+    weights = np.where(np.arange(400) % 4, WEIGHTS, 0.0)
+    expected = kind._local_class(tol=1e-6).fit(X, y, sample_weight=weights)
+    model = kind(tol=1e-6, distribute=distribute)
+    model.fit(LAZY, y, sample_weight=da.from_array(weights, chunks=90))
+    np.testing.assert_allclose(values_of(model, X), values_of(expected, X), atol=1e-4)
+
+
+UNKNOWN = LAZY[da.ones(400, dtype=bool, chunks=150)]
+CONTAINERS = {
+    "column-chunks": (da.from_array(X, chunks=(150, 3)), TWO),
+    "unknown-sizes": (UNKNOWN, da.from_array(TWO, chunks=150)),
+    "one-chunk": (da.from_array(X, chunks=(-1, -1)), TWO),
+    "empty-chunks": (da.from_array(X, chunks=((0, 200, 0, 200, 0), 4)), da.from_array(TWO, chunks=100)),
+    "sparse": (LAZY.map_blocks(sp.csr_matrix), TWO),
+    "frame": (
+        dd.from_pandas(FRAME, npartitions=3, sort=False),
+        dd.from_pandas(pd.Series(TWO, index=FRAME.index, dtype="category"), npartitions=3, sort=False),
+    ),
+    "local-rows": (X, da.from_array(TWO, chunks=150)),
+    "local": (X.tolist(), TWO.tolist()),
+    "local-sparse": (sp.csr_array(X), TWO),
+    "local-frame": (FRAME, pd.Series(TWO)),
+    "sorted-labels": (LAZY[np.argsort(TWO)], da.from_array(np.sort(TWO), chunks=150)),
+}
+
+
+@WAYS
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container_gives_the_same_model(client, container, distribute):
+    rows, y = CONTAINERS[container]
+    expected = maxmargin.SVC(tol=1e-6).fit(X, TWO)
+    model = SVC(tol=1e-6, distribute=distribute).fit(rows, y)
+    assert model.classes_.tolist() == ["no", "yes"] and model.n_features_in_ == 4
+    assert (
+        (model.feature_names_in_.tolist() == list("abcd"))
+        if "frame" in container
+        else not hasattr(model, "feature_names_in_")
+    )
+    form = (
+        sp.csr_array
+        if "sparse" in container
+        else (lambda rows: FRAME)
+        if "frame" in container
+        else np.asarray
+    )
+    np.testing.assert_allclose(model.decision_function(form(X)), expected.decision_function(X), atol=1e-4)
+
+
+@WAYS
+def test_float32_rows_are_trained_as_such(client, distribute):
+    model = SVC(distribute=distribute).fit(LAZY.astype(np.float32), TWO)
+    assert (
+        model.support_vectors_.dtype == maxmargin.SVC().fit(X.astype(np.float32), TWO).support_vectors_.dtype
+    )
+    assert model.score(X, TWO) == pytest.approx(maxmargin.SVC().fit(X, TWO).score(X, TWO), abs=0.01)
+
+
+@WAYS
+def test_a_single_class_is_refused_as_in_the_ordinary_estimator(client, distribute):
+    with pytest.raises(ValueError, match="number of classes has to be greater than one; got 1 class"):
+        SVC(distribute=distribute).fit(LAZY, np.zeros(400, int))
+
+
+@pytest.mark.parametrize("distribute", ["auto", True])
+def test_many_small_chunks_are_trained(client, distribute):
+    rows = np.tile(X, (10, 1))
+    model = SVC(distribute=distribute).fit(da.from_array(rows, chunks=(20, 4)), np.tile(TWO, 10))
+    assert (
+        model.status_ == "solved" and model.score(da.from_array(rows, chunks=(20, 4)), np.tile(TWO, 10)) > 0.9
+    )
+
+
+def test_a_fit_without_targets_is_refused(client):
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        SVC().fit(LAZY, None)
+
+
+def test_parameters_are_checked_before_data_are_read(client):
+    def never(block):
+        raise AssertionError
+
+    rows = LAZY.map_blocks(never, dtype=float, meta=np.empty((0, 0)))
+    for model, message in [
+        (SVC(C=-1.0), "'C' parameter"),
+        (SVC(distribute="yes"), "'distribute' parameter"),
+        (SVC(kernel="precomputed"), "kernel='precomputed' is not possible on a cluster"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(rows, TWO)
+
+
+def test_probabilities_are_trained_on_one_worker_and_refused_on_all(client):
+    with pytest.warns(FutureWarning, match="probability"):
+        model = SVC(probability=True).fit(LAZY, THREE)
+    found = model.predict_proba(LAZY)
+    assert found.chunks == ((150, 150, 100), (3,))
+    np.testing.assert_allclose(found.sum(axis=1).compute(), 1.0)
+    with pytest.raises(ValueError, match="probability=True is only possible on one worker"):
+        SVC(probability=True, distribute=True).fit(LAZY, THREE)
+
+
+def test_warnings_of_the_worker_are_warnings_here(client):
+    with pytest.warns(Warning, match="max_iter"):
+        model = SVC(max_iter=3).fit(LAZY, TWO)
+    assert model.status_ == "max_iter"
+
+
+def test_a_warm_start_begins_with_the_last_solution(client):
+    model = SVC(warm_start=True).fit(LAZY, TWO)
+    first = int(model.n_iter_[0])
+    assert int(model.fit(LAZY, TWO).n_iter_[0]) < first
+
+
+# -- where it is trained -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("distribute", "few", "place"),
+    [
+        ("auto", 401, r"fewer than 401, where distribute=True saves no time: training on one worker"),
+        ("auto", 400, r"training on all workers"),
+        (True, 401, r"training on all workers"),
+        (False, 400, r"training in this process"),
+    ],
+)
+def test_the_place_of_training_is_said(client, monkeypatch, caplog, capsys, distribute, few, place):
+    monkeypatch.setattr(base, "FEW_ROWS", few)
+    with caplog.at_level(logging.INFO, logger="maxmargin.dask"):
+        model = SVC(distribute=distribute, verbose=True).fit(LAZY, TWO)
+    line = caplog.messages[0]
+    assert line.startswith("SVC: 400 rows, ") and line.endswith(place)
+    assert line in capsys.readouterr().err
+    assert model.distributed_ is ("all" in place) and (model.traffic_ is None) is ("all" not in place)
+
+
+def test_without_a_client_small_data_are_trained_in_this_process():
+    for rows in (X, LAZY):
+        model = SVC().fit(rows, TWO)
+        assert not model.distributed_ and model.status_ == "solved"
+        assert isinstance(model.predict(X), np.ndarray)
+    assert isinstance(model.predict(LAZY), da.Array)
+    assert model.score(LAZY, da.from_array(TWO, chunks=70)) == model.to_local().score(X, TWO)
+
+
+@pytest.mark.parametrize(
+    ("distribute", "rows", "message"),
+    [
+        (True, X, "distribute=True needs a cluster"),
+        (True, LAZY, "distribute=True needs a cluster"),
+        ("auto", UNKNOWN, "X has an unknown number of rows"),
+        ("auto", dd.from_pandas(FRAME, npartitions=2, sort=False), "X has an unknown number of rows"),
+        ("auto", da.zeros((200_000, 4)), "X has 200,000 rows"),
+    ],
+)
+def test_without_a_client_other_fits_are_refused_with_what_to_do(distribute, rows, message):
+    with pytest.raises(ValueError, match=rf"^{message}, and there is no dask client: .*distribute=False"):
+        SVC(distribute=distribute).fit(rows, TWO)
+
+
+def test_without_a_client_data_of_unknown_size_can_be_trained_in_this_process():
+    model = SVC(distribute=False).fit(UNKNOWN, da.from_array(TWO, chunks=150))
+    np.testing.assert_array_equal(model.predict(X), maxmargin.SVC().fit(X, TWO).predict(X))
+
+
+def test_clients_that_cannot_be_used_are_refused(cluster):
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client or None, got 'tcp://"):
+        SVC(client="tcp://127.0.0.1:8786").fit(LAZY, TWO)
+    with Client(cluster) as closed:
+        pass
+    with pytest.raises(ValueError, match=r"client is closed: make a new Client\(\)"):
+        SVC(client=closed).fit(LAZY, TWO)
+
+
+def test_an_asynchronous_client_is_refused():
+    # In a process of its own: its event loop would be that of the tests.
+    run(
+        """
+        import asyncio
+        import dask.array as da, numpy as np
+        from distributed import Client
+        from maxmargin.dask import SVC
+
+        async def main():
+            async with Client(processes=False, asynchronous=True, dashboard_address=None) as client:
+                X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
+                for model in (SVC(client=client), SVC()):
+                    try:
+                        model.fit(da.from_array(X), y)
+                    except ValueError as error:
+                        assert "asynchronous" in str(error), error
+                    else:
+                        raise AssertionError
+                # What needs no client is possible.
+                fitted = SVC(distribute=False).fit(X, y)
+                assert (await client.compute(fitted.predict(da.from_array(X)))).tolist() == y
+
+        asyncio.run(main())
+        """
+    )
+
+
+def test_a_client_that_is_given_is_used_and_not_the_current_one(cluster, client):
+    with Client(cluster, set_as_default=False) as given:
+        model = SVC(client=given).fit(given.persist(LAZY), given.persist(da.from_array(TWO, chunks=150)))
+        assert model.score(given.persist(LAZY), given.persist(da.from_array(TWO, chunks=150))) > 0.9
+
+
+def test_a_fit_within_a_task_does_not_wait_for_its_own_worker(start_cluster):
+    client = start_cluster(1)  # of one thread
+
+    def fit(rows, y):
+        return SVC().fit(rows, y)
+
+    assert client.submit(fit, X, TWO).result(120).status_ == "solved"
+    assert client.submit(lambda y: fit(da.from_array(X, chunks=150), y), TWO).result(120).status_ == "solved"
+
+    def with_workers(rows, y):
+        with worker_client() as own:
+            return SVC(client=own, distribute=True).fit(rows, y)
+
+    assert client.submit(with_workers, X, TWO).result(240).distributed_
+
+
+# -- scores ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [X, LAZY, UNKNOWN, dd.from_pandas(pd.DataFrame(X), npartitions=3)], ids=str)
+@pytest.mark.parametrize(("kind", "y"), [(SVC, TWO), (SVR, VALUES)])
+def test_scores_are_floats_and_those_of_the_ordinary_estimator(client, kind, y, rows):
+    model = kind(distribute=False).fit(X, y)
+    for truth in (y, da.from_array(y, chunks=150)):
+        for weights in (None, WEIGHTS, da.from_array(WEIGHTS, chunks=130)):
+            found = model.score(rows, truth, sample_weight=weights)
+            expected = model.to_local().score(X, y, sample_weight=None if weights is None else WEIGHTS)
+            assert type(found) is float and found == pytest.approx(expected, rel=1e-12)
+
+
+def test_targets_of_another_length_have_no_score(client):
+    model = SVC(distribute=False).fit(X, TWO)
+    with pytest.raises(ValueError, match="y has 300 values and X 400 rows"):
+        model.score(LAZY, da.from_array(TWO[:300], chunks=150))
+
+
+# -- copies ------------------------------------------------------------------------------------------------
+
+
+def run(script, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *arguments],
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+BLOCKED = """
+import sys
+sys.modules["dask"] = sys.modules["distributed"] = None
+"""
+
+
+@KINDS
+def test_the_ordinary_estimator_does_not_need_dask(client, tmp_path, kind, y):
+    model = kind(distribute=True).fit(LAZY, y)
+    local = model.to_local()
+    assert type(local) is kind._local_class
+    expected = {k: v for k, v in model.get_params().items() if k not in ("client", "distribute")}
+    assert local.get_params() == expected
+    np.testing.assert_array_equal(values_of(local, X), values_of(model, X))
+    np.testing.assert_allclose(values_of(local, X), values_of(model, LAZY).compute(), rtol=1e-9)
+    (tmp_path / "model").write_bytes(pickle.dumps((local, X, values_of(local, X))))
+    run(
+        BLOCKED
+        + textwrap.dedent(
+            """
+            import pickle
+            import numpy as np
+            with open(sys.argv[1], "rb") as file:
+                model, X, expected = pickle.load(file)
+            method = "decision_function" if hasattr(model, "decision_function") else "predict"
+            np.testing.assert_array_equal(getattr(model, method)(X), expected)
+            """
+        ),
+        str(tmp_path / "model"),
+    )
+
+
+def test_an_estimator_that_is_not_fitted_has_an_ordinary_one_too():
+    local = SVC(C=3.0).to_local()
+    assert type(local) is maxmargin.SVC and local.C == 3.0 and not hasattr(local, "support_")
+
+
+@KINDS
+def test_the_ordinary_estimator_can_be_stored_in_model_files(client, tmp_path, kind, y):
+    model = kind().fit(LAZY, y)
+    maxmargin.persistence.save(model.to_local(), tmp_path / "model.npz")
+    found = maxmargin.persistence.load(tmp_path / "model.npz")
+    np.testing.assert_allclose(values_of(found, X), values_of(model, X), rtol=1e-12)
+
+
+def test_clones_share_the_client_and_copy_nothing_that_was_fitted(client):
+    model = SVC(C=2.0, class_weight={"yes": 2.0}, client=client)
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(sample_weight=True)
+    model.fit(LAZY, TWO).predict(LAZY)
+    for found in (clone(model), clone(make_pipeline(model)).steps[0][1]):
+        assert type(found) is SVC and found.client is client and found.get_params() == model.get_params()
+        assert found.class_weight is not model.class_weight and not hasattr(found, "support_")
+        assert found._models is None and found._metadata_request is not None
+
+
+def test_parameters_can_be_read_and_set(client):
+    model = SVC(C=2.0)
+    assert model.get_params()["distribute"] == "auto" and model.get_params()["client"] is None
+    assert repr(model) == "SVC(C=2.0)"
+    model.set_params(client=client, distribute=True, C=3.0)
+    assert model.client is client and "distribute=True" in repr(model) and "Client" in repr(model)
+    assert "SVC" in model._repr_html_()
+
+
+def test_a_subclass_with_parameters_of_its_own_is_trained_and_copied(client):
+    class Linear(SVC):
+        def __init__(self, strength=2.0):
+            super().__init__(C=strength, kernel="linear")
+            self.strength = strength
+
+        def fit(self, X, y):
+            self.seen_ = X.shape
+            return super().fit(X, y)
+
+    model = Linear(0.5).fit(LAZY, TWO)
+    expected = maxmargin.SVC(C=0.5, kernel="linear").fit(X, TWO)
+    np.testing.assert_allclose(model.decision_function(LAZY), expected.decision_function(X), atol=1e-6)
+    assert model.seen_ == (400, 4) and clone(model).strength == 0.5
+    local = model.to_local()
+    assert type(local) is maxmargin.SVC and local.kernel == "linear" and local.C == 0.5
+    assert not hasattr(local, "strength")
+
+
+@pytest.mark.parametrize("with_client", [True, False])
+def test_pipelines_and_searches_take_the_estimators(request, with_client):
+    if with_client:
+        request.getfixturevalue("client")
+    model = make_pipeline(StandardScaler(), SVC()).fit(X, TWO)
+    assert model.score(X, TWO) > 0.9 and isinstance(model.predict(X), np.ndarray)
+    search = GridSearchCV(SVC(), {"C": [0.1, 10.0]}, cv=2).fit(X, TWO)
+    expected = GridSearchCV(maxmargin.SVC(), {"C": [0.1, 10.0]}, cv=2).fit(X, TWO)
+    assert search.best_params_ == expected.best_params_
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
+
+
+def test_names_of_features_are_forgotten_by_a_fit_without(client):
+    model = SVC().fit(dd.from_pandas(FRAME, npartitions=2, sort=False), TWO)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert not hasattr(model.fit(LAZY, TWO), "feature_names_in_")
+
+
+def test_a_failed_fit_leaves_the_estimator_as_it_was(client):
+    model = SVC().fit(LAZY, TWO)
+    expected = model.predict(X)
+    with pytest.raises(ValueError, match="y has 3 values"):
+        model.fit(LAZY, TWO[:3])
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+ESTIMATORS = [
+    kind(**more) for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM) for more in ({}, {"distribute": False})
+]
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=failures_of_scikit_learns_own_class)
+def test_scikit_learns_checks_pass_without_a_client(estimator, check):
+    check(estimator)
+
+
+# -- the package -------------------------------------------------------------------------------------------
+
+
+def test_the_package_says_that_dask_is_missing():
+    run(
+        BLOCKED
+        + textwrap.dedent(
+            """
+            try:
+                import maxmargin.dask
+            except ImportError as error:
+                assert 'needs dask and distributed' in str(error) and 'maxmargin[dask]' in str(error), error
+            else:
+                raise AssertionError
+            """
+        )
+    )
+
+
+def test_the_library_does_not_import_dask():
+    loaded = run("import sys, maxmargin; from maxmargin import SVC; print(*sys.modules)").split()
+    assert not {"dask", "distributed", "maxmargin.dask"} & set(loaded)
+
+
+def test_docstrings_describe_all_parameters_and_methods():
+    for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM):
+        text = kind.__doc__.split("Parameters\n----------\n")[1].split("\n\n")[0]
+        described = {
+            name for line in text.splitlines() if line[0] != " " for name in line.split(" : ")[0].split(", ")
+        }
+        assert described == set(kind().get_params())
+        for name in ("fit", "predict", "to_local"):
+            assert "Returns\n" in getattr(kind, name).__doc__
