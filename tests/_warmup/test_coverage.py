@@ -102,6 +102,63 @@ def test_kernels_weights_classes_and_losses(code, tmp_path):
     run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
 
 
+LARGE = """
+    from maxmargin import _costs
+    from maxmargin.solvers import costs
+    _costs.STREAMED_BYTES = 0  # as if the data took more
+
+    def files(X):
+        # Data that are read from files, and other forms that are not copied.
+        found = forms(X)
+        for name in ("float64", "float32", "zeros"):
+            found[name].tofile(name)
+            for mode in ("r", "c"):
+                found[f"{name} from a file, {mode}"] = np.memmap(
+                    name, found[name].dtype, mode, shape=found[name].shape
+                )
+        found["wide"] = np.tile(X, 12)
+        found["wide32"] = np.tile(X.astype(np.float32), 12)
+        text = sp.random_array((len(X), 1100), density=0.02, format="csr", random_state=0)
+        found["text"], found["text32"] = text, text.astype(np.float32)
+        return {name: Z for name, Z in found.items() if name not in ("list", "integers")}
+"""
+
+
+@pytest.mark.parametrize("n", [300, 900, 5000])
+def test_data_that_are_not_copied(n, code, tmp_path):
+    script = f"""
+    X, y = data({n})
+    for name, Z in files(X).items():
+        SVC().fit(Z, y).predict(Z)
+        SVR(epsilon=0.5).fit(Z, X[:, 1]).predict(Z[:1])
+    for name in ("float64", "csr32", "zeros from a file, r"):
+        for kernel in ("linear", "poly", "sigmoid", "laplacian"):
+            model = SVC(kernel=kernel, gamma=0.1, max_iter=3000).fit(files(X)[name], y)
+            model.predict(files(X)[name][:9])
+        for model in (OneClassSVM(), NuSVC(nu=0.3), NuSVR(), SVC(loss="squared_hinge"), SVC(tol=1e-7)):
+            model.fit(files(X)[name], y)
+    many, labels = data({n}, classes=3)
+    SVC().fit(many, labels).predict(many)
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(LARGE) + textwrap.dedent(script), code, tmp_path)
+
+
+def test_large_working_sets_and_data_beyond_any_threshold(code, tmp_path):
+    script = """
+    from maxmargin.solvers import Batch
+    X, y = data(9000)
+    X[:, 0] -= 2 * y  # as many support vectors as rows
+    for Z in (X, X.astype(np.float32), forms(X)["csr"]):
+        for size in (4096, 8192):
+            SVC(solver=Batch(working_set=size)).fit(Z, y)
+    costs.WORKING_SETS = ((0, 1024), (8000, 2048), (8000, 4096), (8000, 8192))  # as if there were more rows
+    costs.WORKING_SET_SUPPORT = 0
+    for model in (SVC(), SVC(kernel="laplacian"), SVR(), NuSVC(nu=0.4), OneClassSVM()):
+        model.fit(X, y)
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(LARGE) + textwrap.dedent(script), code, tmp_path)
+
+
 def test_probabilities(code, tmp_path):
     script = """
     for n in (90, 700):

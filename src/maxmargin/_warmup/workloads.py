@@ -1,8 +1,9 @@
 """Small fits that together use every compiled function with every kind of arguments it is called with.
 
 Which functions a fit needs depends on its estimator, solver and kernel, on the number of rows (kernel values
-are float64 up to 512 rows; up to 4,096 a problem is solved in one call) and on the input: dense, sparse,
-dense with many zeros, float32. `tests/_warmup/test_coverage.py` checks that nothing is missing.
+are float64 up to 512 rows; up to 4,096 a problem is solved in one call), on the input (dense, sparse, dense
+with many zeros, float32), and on whether the data are so large that they are not copied.
+`tests/_warmup/test_coverage.py` checks that nothing is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from maxmargin import dual, solvers
+from maxmargin import _costs, dual, solvers
 from maxmargin.estimators.all_distances import AllDistancesSVC
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
 from maxmargin.estimators.incremental import IncrementalSVC
@@ -25,10 +26,14 @@ from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
+from maxmargin.gram.foreign import add_samples
+from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.layout import laid_out
+from maxmargin.kernels.streamed import Streamed
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection.tuning.svc_cv import SVCCV
 from maxmargin.model_selection.tuning.svr_cv import SVRCV
+from maxmargin.solvers.violators import extreme_ends
 
 Workload = Callable[[], Any]
 Workloads = Iterator[tuple[str, Workload]]
@@ -80,7 +85,7 @@ def _use(model: Any, X: Any, y: Any = None) -> Any:
 def workloads() -> dict[str, Workload]:
     """All fits, by name, so that processes can share them; those that use the same functions together."""
     parts = (
-        _classification, _one_class, _kernels, _regression, _searches, partial(_papers, MEDIUM),
+        _classification, _one_class, _kernels, _regression, _in_place, _searches, partial(_papers, MEDIUM),
         partial(_papers, SMALL),
     )  # fmt: skip
     return dict(item for part in parts for item in part())
@@ -186,6 +191,69 @@ def _copy_rows() -> None:
         for wanted in (np.float32, np.float64):
             for data in (X, sp.csr_array(X)):
                 laid_out(data, np.dtype(wanted), np.arange(3), None, True)
+
+
+def _in_place() -> Workloads:
+    """Data so large that their rows are prepared when they are asked for, and rows on a cluster."""
+    for n in SIZES:
+        X, y = _labelled(n, 8)
+        inputs = _inputs(X)
+        text = sp.random_array((n, 1100), density=0.02, format="csr", random_state=0)
+        wide = {"wide": np.tile(X, 10), "wide and sparse": text}
+        for form, data in {**inputs, **wide}.items():
+            yield f"SVC, {n} rows, {form}, in place", partial(_use_in_place, SVC(C=10.0), data, y)
+        for kernel in ("poly", "sigmoid", "laplacian"):
+            for form in ("dense", "sparse"):
+                model = SVC(kernel=kernel, gamma=0.1, max_iter=20_000)
+                yield (
+                    f"SVC, {kernel}, {n} rows, {form}, in place",
+                    partial(_use_in_place, model, inputs[form], y),
+                )
+        yield f"SVR, {n} rows, in place", partial(_use_in_place, SVR(), X, X[:, 0])
+        yield f"SVC, {n} rows, tight, in place", partial(_use_in_place, SVC(tol=1e-7), X, y)
+    yield "rows in place in both precisions", _stream_rows
+    yield "a chunk of a cluster", _use_chunk
+
+
+def _use_in_place(model: Any, X: Any, y: Any) -> None:
+    """Fit and predict as if the data were large."""
+    limit, _costs.STREAMED_BYTES = _costs.STREAMED_BYTES, 0
+    try:
+        _use(model, X, y)
+    finally:
+        _costs.STREAMED_BYTES = limit
+
+
+def _stream_rows() -> None:
+    """Rows of data in each precision and with each type of indices, prepared in each precision."""
+    for given in (np.float32, np.float64):
+        X = np.eye(3, dtype=given)
+        short = sp.csr_array(X)
+        short.indices, short.indptr = short.indices.astype(np.int32), short.indptr.astype(np.int32)
+        long = sp.csr_array(X)
+        long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+        for wanted in (np.dtype(np.float32), np.dtype(np.float64)):
+            for data in (X, short, long):
+                for sparse, centre in ((True, None), (False, None), (False, np.ones(3))):
+                    rows = Streamed(data, wanted, np.arange(3), centre, sparse)
+                    _ = rows[:2], rows.nnz
+                    rows.scatter(0, 3, np.empty(48, wanted), 16, wanted.type(1.0))
+
+
+def _use_chunk() -> None:
+    """Sums with samples of other workers and violators among the own rows, as a worker computes them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 8))
+    for name in ("rbf", "poly", "sigmoid", "laplacian"):
+        kernel = Kernel(name, gamma=0.1)
+        for data in _inputs(X).values():
+            for dtype in (np.float32, np.float64):
+                columns = kernel.prepare(data, dtype)
+                samples = kernel.prepare(data[:20], dtype, like=columns)
+                add_samples(kernel, samples, kernel.lay_out(columns), np.ones(20), 10, 300, np.zeros(290))
+    g, group, inside = rng.normal(size=300), np.zeros(300, np.intp), np.zeros(300, np.bool_)
+    out = np.empty(20, np.int64)
+    extreme_ends(g, g, g - 1.0, g + 1.0, group, inside, 0, 10, np.float64(-np.inf), np.float64(np.inf), out)
 
 
 def _inner(A: Any, B: Any) -> Any:

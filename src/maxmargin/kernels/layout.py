@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _costs as costs
 from maxmargin._compiled.limits import check, slices
+from maxmargin._compiled.memory import writable
 
 Array = NDArray[Any]
 
@@ -92,7 +93,7 @@ def _nonzeros(X: Any, dtype: np.dtype[Any], index: Array | None) -> Any:
     """The rows `index` of a dense array as CSR."""
     from maxmargin.kernels._loops import copy_nonzeros, count_nonzeros
 
-    X = np.ascontiguousarray(X)
+    X = writable(np.ascontiguousarray(X))
     index = np.arange(X.shape[0]) if index is None else index
     indptr = count_nonzeros(X, index)
     kind = np.int32 if max(indptr[-1], *X.shape) < 2**31 else np.int64
