@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from maxmargin import SVC
+from maxmargin import SVC, SVR
 from maxmargin import _costs as costs
 from maxmargin.gram import Gram
 from maxmargin.kernels.streamed_panels import StreamedPanels
@@ -90,12 +91,79 @@ def test_csr_with_wide_unsorted_and_repeated_indices_is_summed_once(monkeypatch)
     assert np.array_equal(Gram(X, gamma=0.1).rows([1, 2]), Gram(twice, gamma=0.1).rows([1, 2]))
 
 
+def as_long(X):
+    """The same with indices of 64 bits."""
+    out = sp.csr_array(X)
+    out.indices, out.indptr = out.indices.astype(np.int64), out.indptr.astype(np.int64)
+    return out
+
+
+def as_file(X, mode, folder):
+    X.tofile(folder / "X")
+    return np.memmap(folder / "X", X.dtype, mode, shape=X.shape)
+
+
+def as_sparse_file(X, folder):
+    """A CSR matrix over three files."""
+    parts = []
+    for name in ("data", "indices", "indptr"):
+        part = getattr(X, name)
+        part.tofile(folder / name)
+        parts.append(np.memmap(folder / name, part.dtype, "r"))
+    return sp.csr_array(tuple(parts), shape=X.shape)
+
+
+FORMS = {
+    "file": lambda X, folder: as_file(X, "r", folder),
+    "copy on write": lambda X, folder: as_file(X, "c", folder),
+    "Fortran order": lambda X, folder: np.asfortranarray(X),
+    "every second row": lambda X, folder: np.repeat(X, 2, axis=0)[::2],
+}
+SPARSE_FORMS = {
+    "long indices": lambda X, folder: as_long(X),
+    "files": as_sparse_file,
+    "files, long indices": lambda X, folder: as_sparse_file(as_long(X), folder),
+    "columns": lambda X, folder: sp.csc_array(X),
+    "matrix": lambda X, folder: sp.csr_matrix(X),
+}
+TARGET = (ONE_HOT.sum(axis=1) > 2).astype(int)
+
+
+def assert_same_models(X, other, y):
+    for model in (SVC(C=10.0, gamma=0.5, cache_size=1), SVR(C=0.1, gamma=0.5, kernel="laplacian", tol=0.1)):
+        a, b = clone(model).fit(X, y), clone(model).fit(other, y)
+        assert a.status_ == b.status_ == "solved"
+        assert (a.dual_coef_ != b.dual_coef_).sum() == 0 and np.array_equal(a.intercept_, b.intercept_)
+        assert np.array_equal(a.predict(X), b.predict(other))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("limit", [0, 1 << 40])
-def test_fit_on_a_read_only_memory_map_equals_the_fit_on_an_array(monkeypatch, tmp_path, dtype, limit):
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["dense", "mostly zero"])
+def test_every_form_of_an_array_gives_the_same_model(monkeypatch, tmp_path, name, form, dtype, limit):
     monkeypatch.setattr(costs, "STREAMED_BYTES", limit)
-    X, y = ONE_HOT.astype(dtype), (ONE_HOT.sum(axis=1) > 2).astype(int)
-    X.tofile(tmp_path / "X")
-    mapped = np.memmap(tmp_path / "X", dtype, "r", shape=X.shape)
-    a, b = (SVC(C=10.0, gamma=0.5, cache_size=1).fit(data, y) for data in (X, mapped))
-    assert np.array_equal(a.dual_coef_, b.dual_coef_) and np.array_equal(a.intercept_, b.intercept_)
+    X = np.ascontiguousarray(DATA[name].astype(dtype))
+    other = FORMS[form](X, tmp_path)
+    kept = np.array(other)
+    assert_same_models(X, other, TARGET)
+    assert np.array_equal(other, kept)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("limit", [0, 1 << 40])
+@pytest.mark.parametrize("form", SPARSE_FORMS)
+def test_every_form_of_a_sparse_matrix_gives_the_same_model(monkeypatch, tmp_path, form, dtype, limit):
+    monkeypatch.setattr(costs, "STREAMED_BYTES", limit)
+    X = DATA["csr"].astype(dtype)
+    assert_same_models(X, SPARSE_FORMS[form](X, tmp_path), TARGET)
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_fit_to_data_in_place_is_that_to_copies(monkeypatch, name):
+    copied = SVC(C=10.0, gamma=0.1, cache_size=1).fit(DATA[name], TARGET)
+    monkeypatch.setattr(costs, "STREAMED_BYTES", 0)
+    in_place = SVC(C=10.0, gamma=0.1, cache_size=1).fit(DATA[name], TARGET)
+    assert in_place.status_ == copied.status_
+    values = copied.decision_function(DATA[name])
+    np.testing.assert_allclose(in_place.decision_function(DATA[name]), values, atol=0.01)
