@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+import dask
 import numpy as np
+from dask.base import tokenize
 
 from maxmargin.dask.clients import find_client
 from maxmargin.dask.inputs import check_collection, float_type, is_frame
@@ -85,21 +87,35 @@ def apply(X: Any, model: Any, local: Any, method: str, columns: Any = None) -> A
     # Columns with wrong names are refused here, and tasks need not look at names.
     one = X._meta_nonempty.iloc[:1] if frame else np.zeros((1, local.n_features_in_), dtype)
     sample = np.asarray(getattr(local, method)(one))
-    empty, token = sample[:0], method.replace("_", "-")
     if frame:
-        import pandas as pd
-
-        index = X._meta.index
-        if sample.ndim == 1:
-            empty = pd.Series(sample, name=method).iloc[:0].set_axis(index)
-        else:
-            empty = pd.DataFrame(empty, index=index, columns=columns)
-        values = partial(evaluate, method=method, empty=empty, dtype=dtype)
-        return X.map_partitions(values, model, meta=empty, token=token)
+        return _of_partitions(X, model, method, sample, columns, dtype)
+    empty, title = sample[:0], method.replace("_", "-")
     rows = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    values = partial(evaluate, method=method, empty=empty, dtype=dtype)
-    shape = {"drop_axis": 1} if sample.ndim == 1 else {"chunks": (rows.chunks[0], (sample.shape[1],))}
-    return rows.map_blocks(values, model, token=token, dtype=sample.dtype, meta=empty, **shape)
+    return rows.map_blocks(
+        partial(evaluate, method=method, empty=empty, dtype=dtype),
+        model,
+        # The whole name, or the beginning of it: that depends on the version of dask.
+        name=f"{title}-{tokenize(rows.name, model.key, method)}",
+        dtype=sample.dtype,
+        meta=empty,
+        **({"drop_axis": 1} if sample.ndim == 1 else {"chunks": (rows.chunks[0], (sample.shape[1],))}),
+    )
+
+
+def _of_partitions(X: Any, model: Any, method: str, sample: Any, columns: Any, dtype: Any) -> Any:
+    """See `apply`, for data frames; only later versions of ``map_partitions`` take results of tasks."""
+    import pandas as pd
+    from dask.dataframe import from_delayed
+
+    index = X._meta.index
+    if sample.ndim == 1:
+        empty = pd.Series(sample, name=method).iloc[:0].set_axis(index)
+    else:
+        empty = pd.DataFrame(sample[:0], index=index, columns=columns)
+    values = dask.delayed(partial(evaluate, method=method, empty=empty, dtype=dtype), pure=False)
+    token = f"{method.replace('_', '-')}-{tokenize(X, model.key, method)}"
+    partitions = [values(part, model, dask_key_name=f"{token}-{i}") for i, part in enumerate(X.to_delayed())]
+    return from_delayed(partitions, meta=empty, divisions=X.divisions, prefix=token, verify_meta=False)
 
 
 class Models:
@@ -129,8 +145,6 @@ class Models:
         -------
         Future or Delayed
         """
-        import dask
-
         if len(self._stored) > _SMALL:
             try:
                 client = find_client(client)
@@ -142,8 +156,6 @@ class Models:
 
     def _on_cluster(self, client: Any) -> Any:
         """The future on one cluster, made once: large models are sent only once."""
-        import dask
-
         future = self._futures.get(client.id)
         if future is None or future.status in ("cancelled", "error", "lost"):
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
