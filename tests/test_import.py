@@ -56,6 +56,10 @@ def test_the_public_names_are_there_and_carry_a_version():
     assert version[0].isdigit() and {"SVC", "NuSVC", "OneClassSVM"} <= set(names)
 
 
+def test_names_that_are_not_imported_yet_are_listed():
+    run("import maxmargin as m; assert set(m.__all__) <= set(dir(m)), set(m.__all__) - set(dir(m))")
+
+
 def test_import_takes_at_most_300_ms_more_than_that_of_sklearn_svm():
     # Of the processor's time, as other processes may have the computer.
     script = (

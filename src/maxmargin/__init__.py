@@ -75,3 +75,8 @@ def __getattr__(name: str) -> Any:
 
         return OneClassSVMCV
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Names of the module, with those that are not imported yet."""
+    return sorted({*globals(), *__all__})
