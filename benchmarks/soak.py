@@ -46,7 +46,7 @@ HANG = 120.0
 # Rows of a chunk at most: all fits of a problem have the same chunks, whatever workers there are.
 CHUNK_ROWS = 1000
 # Workers at least and at most; seconds between two disturbances, on average.
-FEWEST, MOST, PAUSE = 1, 4, 1.0
+FEWEST, MOST, PAUSE = 1, 4, 3.0
 KINDS = {"kill": 0.5, "stop": 0.15, "leave": 0.15, "join": 0.2}
 
 
@@ -72,12 +72,12 @@ def problems(quick: bool) -> dict[str, Problem]:
 
     n = 1500 if quick else 4000
     few, many = covtype_like(n, seed=1), covtype_like(n if quick else 20_000, seed=2)
-    text = text_like(n if not quick else 600, d=4000, classes=3)
+    text = text_like(n if not quick else 600, d=6000, classes=3)
     small = {"solver": Batch(working_set=128)}
     found = {
         "two classes": Problem("SVC", {"C": 2.0, "gamma": 1.0, **small}, few.X, few.y),
         "float32, 8,192 places": Problem("SVC", {"gamma": 1.0}, many.X.astype(np.float32), many.y),
-        "three classes, sparse": Problem("SVC", {**small}, sp.csr_array(text.X), text.y),
+        "three classes, sparse": Problem("SVC", {**small}, text.X, text.y),
         "regression": Problem("SVR", {"epsilon": 0.1, **small}, few.X, np.sin(4 * few.X[:, 0]) + few.X[:, 1]),
         "tight tolerance": Problem("SVC", {"tol": 1e-8, **small}, few.X[: n // 2], few.y[: n // 2]),
         "novelty": Problem("OneClassSVM", {"nu": 0.1, **small}, few.X, None),
@@ -255,9 +255,9 @@ def soak(args: argparse.Namespace) -> tuple[dict[str, Problem], Disturber, list[
 def left_over(client: Any) -> list[str]:
     """A failure if tasks stay on the cluster when all fits are over."""
     end = time.perf_counter() + 30.0
-    while tasks := client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+    while tasks := client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks.values()))):
         if time.perf_counter() > end:
-            return [f"{tasks} tasks stay on the cluster"]
+            return [f"{len(tasks)} tasks stay on the cluster: {', '.join(sorted(tasks)[:20])}"]
         time.sleep(0.1)
     return []
 

@@ -190,14 +190,22 @@ def _wait(client: Any, futures: list[Any]) -> bool:
     """Wait a moment; whether all are done."""
     from distributed import wait
 
-    with client.as_current():  # `wait` takes no client
-        try:
-            wait(futures, timeout=PAUSE)
-        except CancelledError:
-            return True
-        except TimeoutError:
-            return False
-    return True
+    # Errors end here, in the thread of the client: those that `sync` raises refer to its frame, and so to the
+    # futures, whose tasks would stay on the cluster until Python collects cycles.
+    async def done() -> bool:
+        with client.as_current():  # `wait` takes no client
+            try:
+                await wait(futures, timeout=PAUSE)
+            except CancelledError:
+                return True
+            except TimeoutError:
+                return False
+        return True
+
+    try:
+        return bool(client.sync(done, callback_timeout=ANSWER))
+    except TimeoutError:
+        return False
 
 
 def _fetch(client: Any, futures: list[Any]) -> list[Any] | None:
@@ -207,13 +215,15 @@ def _fetch(client: Any, futures: list[Any]) -> list[Any] | None:
     async def fetch() -> Any:
         try:
             return await client.gather(futures, asynchronous=True)
-        except asyncio.CancelledError as error:  # of another thread, which waits for the same answer
-            raise TimeoutError from error
+        # Cancelled in another thread, say, which waits for the same answer.
+        except (asyncio.CancelledError, CancelledError, KilledWorker, *_BROKEN):
+            return None
 
     try:
-        return list(client.sync(fetch, callback_timeout=FETCH))
-    except (CancelledError, KilledWorker, *_BROKEN):
+        found = client.sync(fetch, callback_timeout=FETCH)
+    except TimeoutError:
         return None
+    return None if found is None else list(found)
 
 
 def _address(client: Any) -> str:
