@@ -12,6 +12,7 @@ from formulas import html
 # Modules with a page of their own. The classes of the package itself have one each.
 MODULES = (
     "maxmargin.model_selection",
+    "maxmargin.cells",
     "maxmargin.dask",
     "maxmargin.inspection",
     "maxmargin.solvers",

@@ -8,14 +8,18 @@ import signal
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import make_friedman1, make_moons
+from sklearn.datasets import make_blobs, make_friedman1, make_moons
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin
+from expected_failures import failures_of_scikit_learns_own_class
 from maxmargin import SVC, SVR
 from maxmargin.cells.training import Constant
 from maxmargin.dask import CellSVC, CellSVR
@@ -117,6 +121,19 @@ def test_it_trains_in_this_process_if_asked_to(moons, local):
     assert np.array_equal(model.predict(X), local.predict(X))
 
 
+def test_frames_have_names_and_an_index_of_their_own(client):
+    X, y = make_blobs(300, 2, centers=3, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"], index=np.arange(300) + 7)
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = CellSVC(**options(cell_size=60)).fit(lazy, np.array(["x", "y", "z"])[y])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    labels = model.predict(lazy).compute()
+    assert labels.index.equals(frame.index) and labels.tolist() == model.predict(frame).tolist()
+    values = model.decision_function(lazy).compute()
+    np.testing.assert_allclose(values.to_numpy(), model.decision_function(frame), atol=1e-12)
+    assert values.columns.tolist() == ["x", "y", "z"]
+
+
 def test_a_chunk_with_nan_is_named(client, moons):
     X = np.array(moons[0])
     X[700, 1] = np.nan
@@ -196,3 +213,10 @@ def test_a_task_trains_its_cells_from_the_pieces_of_all_parts():
 def test_other_collections_are_refused(client, collection):
     with pytest.raises(TypeError, match="dask array or data frame"):
         CellSVC().fit(collection, [1])
+
+
+@parametrize_with_checks(
+    [CellSVC(), CellSVR(cell_size=20)], expected_failed_checks=failures_of_scikit_learns_own_class
+)
+def test_scikit_learns_checks_pass_without_a_client(estimator, check):
+    check(estimator)

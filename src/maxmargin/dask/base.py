@@ -165,7 +165,7 @@ class DaskEstimator:
             return getattr(super(), method)(X)
         self._check_fitted()
         columns = None
-        if method != "decision_function" or getattr(self, "decision_function_shape", None) == "ovr":
+        if method != "decision_function" or getattr(self, "decision_function_shape", "ovr") == "ovr":
             columns = getattr(self, "classes_", None)
         local = self._to_send()
         if self._models is None or not self._models.made_from(local):
