@@ -70,7 +70,7 @@ def problems(quick: bool) -> dict[str, Problem]:
     """The problems, small ones in many rounds and larger ones in longer rounds."""
     from maxmargin.solvers import Batch
 
-    n = 1500 if quick else 4000
+    n = 1000 if quick else 4000
     few, many = covtype_like(n, seed=1), covtype_like(n if quick else 20_000, seed=2)
     text = text_like(n if not quick else 600, d=6000, classes=3)
     small = {"solver": Batch(working_set=128)}
@@ -216,14 +216,14 @@ def soak(args: argparse.Namespace) -> tuple[dict[str, Problem], Disturber, list[
     ):
         for name, problem in todo.items():
             problem.local = fit_here(problem)
-            fit(problem, client)  # the first one waits for code and processes
+            in_time(fit, problem, client)  # the first one waits for code and processes
             began = time.perf_counter()
             problem.calm = in_time(fit, problem, client)
             problem.calm_seconds = time.perf_counter() - began
             print(f"{name}: {problem.calm_seconds:.2f} s undisturbed", flush=True)
         disturber = Disturber(cluster, args.seed)
         disturber.start()
-        end = time.perf_counter() + (20.0 if args.quick else 60.0 * args.minutes)
+        end = time.perf_counter() + (15.0 if args.quick else 60.0 * args.minutes)
         order = random.Random(args.seed)
         try:
             while time.perf_counter() < end:
@@ -255,7 +255,7 @@ def soak(args: argparse.Namespace) -> tuple[dict[str, Problem], Disturber, list[
 def left_over(client: Any) -> list[str]:
     """A failure if tasks stay on the cluster when all fits are over."""
     end = time.perf_counter() + 30.0
-    while tasks := client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks.values()))):
+    while tasks := client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks))):
         if time.perf_counter() > end:
             return [f"{len(tasks)} tasks stay on the cluster: {', '.join(sorted(tasks)[:20])}"]
         time.sleep(0.1)
@@ -290,7 +290,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0, help="duration of the disturbed part")
     parser.add_argument("--seed", type=int, default=0, help="seed of the disturbances")
-    parser.add_argument("--quick", action="store_true", help="run two small problems for 20 s")
+    parser.add_argument("--quick", action="store_true", help="run two small problems for 15 s")
     parser.add_argument("--out", default="soak", help="name of the result files in benchmarks/results")
     args = parser.parse_args()
     todo, disturber, failures = soak(args)
