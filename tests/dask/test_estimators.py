@@ -1,6 +1,7 @@
 """The estimators of maxmargin.dask: training of every container, where, and scores."""
 
 import logging
+import time
 
 import dask.array as da
 import dask.dataframe as dd
@@ -263,6 +264,17 @@ def test_a_client_that_is_given_is_used_and_not_the_current_one(cluster, client)
     with Client(cluster, set_as_default=False) as given:
         model = SVC(client=given).fit(given.persist(LAZY), given.persist(da.from_array(TWO, chunks=150)))
         assert model.score(given.persist(LAZY), given.persist(da.from_array(TWO, chunks=150))) > 0.9
+
+
+def test_a_cluster_that_starts_workers_when_they_are_needed_trains(start_cluster):
+    client = start_cluster(1)
+    client.cluster.adapt(minimum=0, maximum=1, interval="100ms", wait_count=1)
+    until = time.monotonic() + 120
+    while client.nthreads() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not client.nthreads()
+    model = SVC().fit(LAZY, TWO)
+    np.testing.assert_array_equal(model.predict(LAZY).compute(), model.predict(X))
 
 
 def test_a_fit_within_a_task_does_not_wait_for_its_own_worker(start_cluster):

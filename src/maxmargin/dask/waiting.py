@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 from maxmargin._compiled.limits import check
 
@@ -54,7 +55,10 @@ def wait_for_workers(client: Any, timeout: float | None = None) -> int:
     """
     timeout = FIRST_WORKER if timeout is None else timeout
     until = time.monotonic() + timeout
+    wanted: Any = None
     while not (n := len(threads_of(client))):
+        if wanted is None:  # clusters that adapt themselves start workers only for tasks
+            wanted = client.submit(int, key=f"start-workers-{uuid4().hex[:12]}", pure=False)
         if time.monotonic() > until:
             raise ClusterError(
                 f"no workers: the cluster {_address(client)} has had none for {timeout:g} s. Start some, for "
