@@ -131,6 +131,16 @@ def test_many_small_chunks_are_trained(client, distribute):
     )
 
 
+@WAYS
+def test_kernels_that_are_functions_are_trained_and_predicted(client, distribute):
+    model = SVC(kernel=lambda a, b: (1 + np.asarray(a) @ np.asarray(b).T) ** 2, distribute=distribute)
+    model.fit(LAZY, TWO)
+    expected = maxmargin.SVC(kernel="poly", degree=2, gamma=1.0, coef0=1.0).fit(X, TWO)
+    np.testing.assert_allclose(
+        model.decision_function(LAZY).compute(), expected.decision_function(X), rtol=0.01, atol=0.01
+    )
+
+
 def test_a_fit_without_targets_is_refused(client):
     with pytest.raises(ValueError, match="requires y to be passed"):
         SVC().fit(LAZY, None)

@@ -78,14 +78,15 @@ def apply(X: Any, model: Any, local: Any, method: str, columns: Any = None) -> A
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, features).")
     frame = is_frame(X)
     d = len(X.columns) if frame else X.shape[1]
-    if not np.isnan(d) and d != local.n_features_in_:
+    expected = getattr(local, "n_features_in_", None)  # not with kernels that are functions
+    expected = local.shape_fit_[1] if expected is None else expected
+    if not np.isnan(d) and d != expected:
         raise ValueError(
-            f"X has {d} features, but {type(local).__name__} is expecting {local.n_features_in_} "
-            "features as input."
+            f"X has {d} features, but {type(local).__name__} is expecting {expected} features as input."
         )
     dtype = float_type(X)
     # Columns with wrong names are refused here, and tasks need not look at names.
-    one = X._meta_nonempty.iloc[:1] if frame else np.zeros((1, local.n_features_in_), dtype)
+    one = X._meta_nonempty.iloc[:1] if frame else np.zeros((1, expected), dtype)
     sample = np.asarray(getattr(local, method)(one))
     if frame:
         return _of_partitions(X, model, method, sample, columns, dtype)
