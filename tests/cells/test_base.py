@@ -148,6 +148,12 @@ def test_the_cost_compares_cells_with_exact_models(moons):
         assert 0.8 < each.score <= 1.0 and each.seconds > 0
 
 
+def test_the_cost_is_measured_on_more_rows_the_more_there_are():
+    X, y = make_moons(4000, noise=0.2, random_state=0)
+    cost = CellSVC(cell_size=40).fit(X, y).cost_
+    assert cost.cells.rows + cost.held_out == int(np.sqrt(4000 * 40)) > 6 * 40
+
+
 def test_the_cost_shows_what_a_smooth_function_loses():
     X, y = make_friedman1(2000, noise=0.1, random_state=1)
     cost = CellSVR(SVR(C=100.0), cell_size=100).fit(X, y).cost_

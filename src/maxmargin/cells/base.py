@@ -31,7 +31,7 @@ from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.solution import Status
 
-# Rows of the sample that parameters are chosen on; the cost is measured on so many cells' rows.
+# Rows of the sample that parameters are chosen on; the cost is measured on so many cells' rows at least.
 _TUNED_ON, _COST_CELLS = 5_000, 6
 _TUNED = ("rbf", "linear", "laplacian")
 # Share of `max_time` that the choice of parameters may take.
@@ -197,8 +197,14 @@ class BaseCells(BaseEstimator):
         return {}
 
     def _cost(self, shared: Any, rows: Rows, y: NDArray[Any], weight: Floats, options: Options) -> Cost:
-        """The statement of cost, on a sample of a few cells' rows."""
-        some = sample_rows(rows.shape[0], _COST_CELLS * self.cell_size, options.seed + 1)
+        """The statement of cost, on a sample.
+
+        An exact fit of m rows takes time in proportion to m², that of n rows in cells of s rows to n s: so
+        the statement takes about as long as the fit, and compares on more cells the more there are.
+        """
+        n = rows.shape[0]
+        size = max(_COST_CELLS * self.cell_size, int(np.sqrt(float(n) * self.cell_size)))
+        some = sample_rows(n, size, options.seed + 1)
 
         def by_cells(X: Any, y: NDArray[Any], weight: Floats) -> Predictor:
             found = CellModel.train(LocalRows(X, self.n_jobs), y, weight, shared, options)

@@ -14,8 +14,8 @@ from maxmargin._types import Floats, Index
 
 # Share of the sample that is held out, and rows of it at most.
 _HELD_OUT, _MOST_HELD_OUT = 0.25, 10_000
-# Time of the fit on a subsample, relative to that of the cells, that counts as equal; fits to find its size.
-_EQUAL, _FITS = (0.8, 1.25), 3
+# Ratio of the times of cells and of a fit on a subsample that count as equal; fits to find its size.
+_EQUAL, _FITS = 1.25, 3
 # Rows of a subsample at least.
 _FEWEST = 50
 
@@ -128,19 +128,24 @@ def measured_cost(
 
     by_cells, cell_losses = tried(cells, rest)
     by_exact, exact_losses = tried(exact, rest)
-    # Training time grows about as the square of the rows.
-    few, size = by_exact, len(rest)
-    for _ in range(_FITS):
-        size = int(size * np.sqrt(by_cells.seconds / max(few.seconds, 1e-9)))
-        size = min(max(size, _FEWEST), len(rest))
-        few, _ = tried(exact, rest[:size])
-        low, high = _EQUAL
-        if low <= few.seconds / by_cells.seconds <= high or size in (_FEWEST, len(rest)):
+    tries = [by_exact]
+    while len(tries) <= _FITS and _ratio(tries[-1], by_cells) > _EQUAL:
+        # Training time grows about as the square of the rows.
+        size = int(tries[-1].rows * np.sqrt(by_cells.seconds / max(tries[-1].seconds, 1e-9)))
+        if size >= len(rest):
             break
+        tries.append(tried(exact, rest[: max(size, _FEWEST)])[0])
+    few = min(tries, key=lambda each: _ratio(each, by_cells))
     difference = cell_losses - exact_losses
     error = float(difference.std() / np.sqrt(max(1, len(held))))
     measure = "accuracy" if classify else "R²"
     return Cost(by_cells, by_exact, few, error, len(held), measure, time.perf_counter() - start)
+
+
+def _ratio(a: Candidate, b: Candidate) -> float:
+    """How many times as long one took as the other; at least 1."""
+    first, second = max(a.seconds, 1e-9), max(b.seconds, 1e-9)
+    return max(first / second, second / first)
 
 
 def _losses(truth: NDArray[Any], predicted: NDArray[Any], classify: bool) -> Floats:

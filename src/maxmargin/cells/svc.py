@@ -45,7 +45,7 @@ class CellSVC(ClassifierMixin, BaseCells):
         Whether to choose C and gamma with `SVCCV` on a sample of 5,000 rows, for all cells; it may take 0.3
         of `max_time`.
     report_cost : bool, default=True
-        Whether to measure `cost_`, which takes as long as an exact fit of some 20,000 rows.
+        Whether to measure `cost_`, which takes about as long as the fit itself.
     random_state : int, RandomState or None
         Chooses the samples, always the same if None. The cells do not depend on `n_jobs`.
     max_time : float, default=None
@@ -59,7 +59,9 @@ class CellSVC(ClassifierMixin, BaseCells):
     Attributes
     ----------
     cost_ : Cost or None
-        The statement of cost; None with one cell, or if it was not asked for.
+        The statement of cost, see `maxmargin.cells.Cost`; None with one cell, or if it was not asked for. The
+        sample has sqrt(n_samples cell_size) rows, at least six cells. With all rows cells gain on the
+        subsample, since its share of the rows is smaller the more there are.
     n_cells_ : int
         Number of cells.
     cell_sizes_ : ndarray of int of shape (n_cells,)
