@@ -19,6 +19,7 @@ from maxmargin import SVC, SVR, CellSVC, CellSVR, NuSVC
 from maxmargin.cells.rows import LocalRows
 from maxmargin.cells.training import Constant
 from maxmargin.estimators._scales import UnscaledDataWarning
+from maxmargin.persistence import save
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,11 @@ def test_a_pipeline_and_a_search_use_it_as_any_estimator(moons):
     assert pipeline.fit(X, y).score(X, y) > 0.9
     search = GridSearchCV(cells(SVC()), {"estimator__C": [1e-3, 10.0]}, cv=2).fit(X, y)
     assert search.best_params_ == {"estimator__C": 10.0}
+
+
+def test_model_files_refuse_it_with_an_alternative(fitted, tmp_path):
+    with pytest.raises(TypeError, match=r"CellSVC cannot be stored.*Pickle"):
+        save(fitted, tmp_path / "model.mm")
 
 
 def test_copies_and_pickles_predict_the_same(moons, fitted):

@@ -225,10 +225,11 @@ class BaseCells(BaseEstimator):
         self.status_ = next((s for s in _WORST_FIRST if s in bad), str(Status.SOLVED))
         self.relative_gap_ = max(float(np.max(model.relative_gap_)) for model in self.models_)
         if bad:
+            advice = ": raise max_time or max_iter, scale the features, or lower C"
+            advice = "" if self.status_ == "interrupted" else advice
             warnings.warn(
                 f"{len(bad):,} of {len(statuses):,} cells ended with a status other than 'solved', the worst "
-                f"with {self.status_!r}: raise max_time or max_iter, scale the features, or lower C. Cells "
-                "that were not trained predict a constant.",
+                f"with {self.status_!r}{advice}. Cells that were not trained predict a constant.",
                 ConvergenceWarning,
                 stacklevel=5,  # past the wrapper of fit
             )

@@ -59,9 +59,9 @@ class CellSVC(ClassifierMixin, BaseCells):
     Attributes
     ----------
     cost_ : Cost or None
-        The statement of cost, see `maxmargin.cells.Cost`; None with one cell, or if it was not asked for. The
-        sample has sqrt(n_samples cell_size) rows, at least six cells. With all rows cells gain on the
-        subsample, since its share of the rows is smaller the more there are.
+        The statement of cost, see `maxmargin.cells.Cost`; None with one cell, if it was not asked for, or if
+        no time was left. The sample has sqrt(n_samples cell_size) rows, six cells at least. With more rows
+        than the sample has, the subsample of equal time is a smaller share of them, and cells gain on it.
     n_cells_ : int
         Number of cells.
     cell_sizes_ : ndarray of int of shape (n_cells,)
