@@ -68,6 +68,7 @@ def assert_same(one, other):
     np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
     np.testing.assert_array_equal(one.intercept_, other.intercept_)
     assert one.dual_gap_ == other.dual_gap_ and one.n_iter_ == other.n_iter_
+    assert one.n_kernel_evals_ == other.n_kernel_evals_
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +106,11 @@ def test_two_fits_have_the_same_bits(client, undisturbed):
     assert_same(fitted(client), undisturbed)
 
 
-@pytest.mark.parametrize("k", [1, 7, 30])
-def test_a_killed_worker_changes_no_bit(k, start_cluster, in_round, undisturbed):
+@pytest.mark.parametrize("passed_on", [False, True], ids=["sent to each", "passed on"])
+@pytest.mark.parametrize("k", [1, 30])
+def test_a_killed_worker_changes_no_bit(k, passed_on, start_cluster, in_round, undisturbed, monkeypatch):
+    if passed_on:
+        monkeypatch.setattr(session, "_SENT_TO_EACH", 0)
     client = start_cluster(2)
     done = in_round((k, kill(client)))
     fit = fitted(client)
@@ -157,7 +161,11 @@ def test_a_worker_may_stop_for_a_while(start_cluster, in_round, undisturbed):
     assert_same(fit, undisturbed)
 
 
-def test_tasks_that_dask_gives_up_are_submitted_again(start_cluster, in_round, undisturbed):
+@pytest.mark.parametrize("most", [0, session._SENT_TO_EACH], ids=["passed on", "sent to each"])
+def test_tasks_that_dask_gives_up_are_submitted_again(
+    most, start_cluster, in_round, undisturbed, monkeypatch
+):
+    monkeypatch.setattr(session, "_SENT_TO_EACH", most)
     # It does after several deaths; here after the first.
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
         client = start_cluster(2)

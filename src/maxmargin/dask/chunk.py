@@ -68,8 +68,7 @@ class Step(NamedTuple):
     #: Versions of the points before and after.
     base: int
     version: int
-    #: Samples whose rows are added to the gradient, as `Frame.stored` has them, and their coefficients.
-    samples: Any
+    #: Coefficients of the samples whose rows are added to the gradient.
     coef: Floats
     #: Variables of this chunk that move, with their new values and the change of their ridge terms.
     own: Index
@@ -169,7 +168,7 @@ class Chunk:
         few = not kernel.float32_suffices(points)
         distant = 0 if points.distant is None else int((points.distant.at >= 0).sum())
         if len(self.order):
-            self.sums(self.take(np.zeros(1, np.intp)), np.ones(1), ((0, len(self.order)),), "float32")
+            self.sums(np.ones(1), ((0, len(self.order)),), "float32", self.take(np.zeros(1, np.intp)))
         return About(
             diag,
             (bounds[0].unit, bounds[1].unit),
@@ -185,7 +184,7 @@ class Chunk:
         rows = self.order[places]
         return self.X[rows] if hasattr(self.X, "dtype") else safe_indexing(self.X, rows)
 
-    def sums(self, samples: Any, coef: Floats, runs: tuple[tuple[int, int], ...], dtype: str) -> Floats:
+    def sums(self, coef: Floats, runs: tuple[tuple[int, int], ...], dtype: str, samples: Any) -> Floats:
         """Kernel values of the rows in `runs` with `samples`, times coefficients."""
         from maxmargin.gram.foreign import add_samples
 
@@ -253,8 +252,8 @@ class Chunk:
         with part.lock:
             return part.g.copy() if part.at(version) else Behind(part.version)
 
-    def step(self, step: Step) -> Answer | Behind:
-        """Move variables, update the gradient, and propose violators."""
+    def step(self, step: Step, samples: Any = None) -> Answer | Behind:
+        """Move variables, update the gradient by the rows of samples, and propose violators."""
         part = self._parts.get(step.problem)
         if part is None:
             return Behind(-1)
@@ -264,7 +263,7 @@ class Chunk:
                 if not part.at(step.base):
                     return Behind(part.version)
                 setting = part.setting
-                change = self.sums(step.samples, step.coef, setting.runs, setting.dtype)
+                change = self.sums(step.coef, setting.runs, setting.dtype, samples)
                 u, g = part.u.copy(), part.g + self._per_variable(setting, change)
                 u[step.own] = step.values
                 g[step.own] += setting.ridge[step.own] * step.delta

@@ -111,12 +111,13 @@ class ClusterGradient:
         method: str,
         messages: dict[int, tuple[Any, ...]],
         *,
+        shared: Any = None,
         limited: bool = True,
         until: float | None = None,
         name: str | None = None,
     ) -> dict[int, Any]:
         sent = [messages.get(i) for i in range(len(self.rows.where))]
-        answers = self._session.call(method, sent, limited=limited, until=until, name=name)
+        answers = self._session.call(method, sent, shared=shared, limited=limited, until=until, name=name)
         return {i: answers[i] for i in messages}
 
     # -- points ------------------------------------------------------------------------------------
@@ -175,9 +176,9 @@ class ClusterGradient:
         moves = _Moves(self._version, next(self._versions), idx, u[idx], delta)
         whole = len(self._since) + 1 >= STEPS_KEPT
         own_members = self._by_chunk(members)
-        messages = self._messages(moves, self._used, own_members, wanted, whole)
+        messages, samples = self._messages(moves, self._used, own_members, wanted, whole)
         name = None if len(idx) else "select"
-        answers: dict[int, Answer] = self._recovered("step", messages, name=name)
+        answers: dict[int, Answer] = self._recovered("step", messages, shared=samples, name=name)
         self._version = moves.version
         self._since.append(moves)
         if whole:
@@ -193,8 +194,8 @@ class ClusterGradient:
         own_members: dict[int, tuple[Index, Index]] | None = None,
         wanted: int = 0,
         whole: bool = False,
-    ) -> dict[int, tuple[Step]]:
-        """A step for chunks; to repeat it, without violators."""
+    ) -> tuple[dict[int, tuple[Step]], Any]:
+        """A step for chunks, and the samples of its rows; to repeat it, without violators."""
         rows, coef = self._combined(moves.idx, moves.delta)
         samples = self.rows.take(rows) if len(rows) else None
         own, messages = self._by_chunk(moves.idx), {}
@@ -204,12 +205,12 @@ class ClusterGradient:
             members = np.empty(0, np.intp) if own_members is None else own_members[i][1]
             messages[i] = (
                 Step(
-                    self._id, moves.base, moves.version, samples, coef, local, moves.values[at],
-                    moves.delta[at], members, self._low, self._high,
+                    self._id, moves.base, moves.version, coef, local, moves.values[at], moves.delta[at],
+                    members, self._low, self._high,
                     int(_SHARE * wanted * share) + _BESIDES if wanted else 0, whole,
                 ),
             )  # fmt: skip
-        return messages
+        return messages, samples
 
     def _reply(
         self, answers: dict[int, Answer], members: Index, own_members: dict[int, tuple[Index, Index]]
@@ -276,6 +277,7 @@ class ClusterGradient:
         method: str,
         messages: dict[int, tuple[Any, ...]],
         *,
+        shared: Any = None,
         limited: bool = True,
         until: float | None = None,
         name: str | None = None,
@@ -284,7 +286,7 @@ class ClusterGradient:
         answers: dict[int, Any] = {}
         for _ in range(_ATTEMPTS):
             asked = {i: message for i, message in messages.items() if i not in answers}
-            answers |= self._call(method, asked, limited=limited, until=until, name=name)
+            answers |= self._call(method, asked, shared=shared, limited=limited, until=until, name=name)
             lost = [i for i, answer in answers.items() if isinstance(answer, Behind)]
             if not lost:
                 return {i: answers[i] for i in messages}
@@ -297,13 +299,17 @@ class ClusterGradient:
         )
 
     def _repeat_steps(self, chunks: list[int], limited: bool, until: float | None) -> None:
-        """Bring chunks from the last point of which all is known to the present one."""
+        """Bring chunks from the last point of which all is known to the present one.
+
+        Values that are computed again are not counted: decisions of the solver depend on the counts.
+        """
         self._session.traffic.rebuilt += len(chunks)
         self._begin(chunks, limited, until)
         for moves in self._since:
-            messages = self._messages(moves, chunks)
-            answers = self._call("step", messages, limited=limited, until=until, name="repeat-update")
-            self.rows.count(evals=len(moves.idx) * sum(len(self.rows.where[i]) for i in chunks))
+            messages, samples = self._messages(moves, chunks)
+            answers = self._call(
+                "step", messages, shared=samples, limited=limited, until=until, name="repeat-update"
+            )
             if any(isinstance(answer, Behind) for answer in answers.values()):
                 return  # lost again: the caller notices
 

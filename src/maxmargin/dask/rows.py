@@ -200,8 +200,8 @@ class ClusterRows:
         for s in range(0, len(rows), costs.FOREIGN_ROWS):
             some, w = rows[s : s + costs.FOREIGN_ROWS], weights[s : s + costs.FOREIGN_ROWS]
             samples = self.take(some)
-            messages = [(samples, w, runs, str(self.dtype)) if runs else None for runs in self.runs]
-            answers = self.samples.session.call("sums", messages)
+            messages = [(w, runs, str(self.dtype)) if runs else None for runs in self.runs]
+            answers = self.samples.session.call("sums", messages, shared=samples)
             for at, answer in zip(self.where, answers, strict=True):
                 if answer is not None:
                     out[at] += answer

@@ -24,6 +24,8 @@ from maxmargin.dask.chunk import Chunk
 from maxmargin.dask.frame import Frame
 from maxmargin.dask.waiting import ANSWER, ClusterError, gather, large_messages, lost_because, threads_of
 
+# Bytes of what all chunks are sent, times the chunks, above which it is sent once, and passed on by workers.
+_SENT_TO_EACH = 1 << 22
 #: Names of tasks, as the dashboard shows them, by the method of a chunk.
 NAMES = {
     "about": "prepare",
@@ -57,9 +59,15 @@ def make_chunk(frame: Frame, order: Index, cuts: Sequence[tuple[int, int]], *par
     return Chunk(frame, order, [part[start:stop] for part, (start, stop) in zip(parts, cuts, strict=True)])
 
 
-def call_chunk(chunk: Chunk, method: str, message: bytes) -> Any:
+def call_chunk(chunk: Chunk, method: str, message: bytes, shared: bytes | None) -> Any:
     """Call a method of a chunk; runs on a worker."""
-    return getattr(chunk, method)(*pickle.loads(message))
+    arguments = pickle.loads(message)
+    return getattr(chunk, method)(*arguments, *(() if shared is None else (pickle.loads(shared),)))
+
+
+def as_it_is(message: bytes) -> bytes:
+    """What all chunks are sent; runs on a worker, from which the others fetch it."""
+    return message
 
 
 class Session:
@@ -116,6 +124,7 @@ class Session:
         method: str,
         messages: Sequence[tuple[Any, ...] | None],
         *,
+        shared: Any = None,
         limited: bool = True,
         until: float | None = None,
         name: str | None = None,
@@ -128,6 +137,8 @@ class Session:
             Name of a method of `Chunk` that may be called twice.
         messages : list of tuple or None
             Arguments for each chunk.
+        shared : object, optional
+            The last argument for all chunks.
         limited : bool
             Whether the limit in force may end the wait, see `maxmargin._compiled.limits`.
         until : float, optional
@@ -144,18 +155,32 @@ class Session:
         packed = [None if m is None else pickle.dumps(m, protocol=5) for m in messages]
         called = [i for i, m in enumerate(packed) if m is not None]
 
+        same = None if shared is None else pickle.dumps(shared, protocol=5)
+        once = same is not None and len(same) * len(called) > _SENT_TO_EACH
+        common: Any = same
+
+        def share() -> None:
+            nonlocal common
+            key = f"shared-rows-{self._id}-{next(self._count)}"
+            common = self.client.submit(as_it_is, same, key=key, pure=False)
+
         def submit(k: int) -> Future:
             key = f"{name}-{self._id}-{next(self._count)}"
             i = called[k]
-            return self.client.submit(call_chunk, self.chunks[i], method, packed[i], key=key, pure=False)
+            chunk, message = self.chunks[i], packed[i]
+            return self.client.submit(call_chunk, chunk, method, message, common, key=key, pure=False)
 
         def repeat(k: int) -> Future:
             with self._lock:
                 self.traffic.repeated += 1
                 self._revive(called[k])
+            if once and lost_because(common) is not None:
+                share()
             return submit(k)
 
         with large_messages():
+            if once:
+                share()
             futures = [submit(k) for k in range(len(called))]
             timeout = None if until is None else max(0.0, until - time.monotonic())
             found = gather(self.client, futures, what=name, timeout=timeout, resubmit=repeat, limited=limited)
@@ -164,6 +189,7 @@ class Session:
             traffic = self.traffic
             traffic.calls += 1
             traffic.bytes_sent += sum(len(m) for m in packed if m is not None)
+            traffic.bytes_sent += 0 if same is None else len(same) * (1 if once else len(called))
             traffic.bytes_received += sum(_size(answer) for answer in found)
             traffic.seconds += seconds
             traffic.longest = max(traffic.longest, seconds)

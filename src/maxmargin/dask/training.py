@@ -198,4 +198,4 @@ def load_code(frame: Frame, part: Any) -> None:
     for dtype in ("float32", "float64"):
         setting = Setting(((0, n),), ones, zeros, ones, zeros, np.zeros(n, np.int8), None, 1, dtype)
         chunk.begin(dtype, setting, 0, zeros, -ones, ())
-        chunk.step(Step(dtype, 0, 1, samples, ends, some, ends, ends, some, -2 * ends, 2 * ends, 1, False))
+        chunk.step(Step(dtype, 0, 1, ends, some, ends, ends, some, -2 * ends, 2 * ends, 1, False), samples)
