@@ -66,7 +66,7 @@ def call_chunk(chunk: Chunk, method: str, message: bytes, shared: bytes | None) 
 
 
 def as_it_is(message: bytes) -> bytes:
-    """What all chunks are sent; runs on a worker, from which the others fetch it."""
+    """Data for all chunks; runs on a worker, from which the others fetch them."""
     return message
 
 
@@ -99,7 +99,7 @@ class Session:
         self.traffic = Traffic()
         self._lock = threading.RLock()  # problems that run side by side share a session
         self.chunks = [self._make(i) for i in range(len(pieces))]
-        #: Problems that are solved, whose parts each chunk is told to forget with the next one.
+        #: Problems that are solved, whose parts each chunk forgets with the next one.
         self.finished: list[set[str]] = [set() for _ in pieces]
 
     def _make(self, i: int) -> Future:
