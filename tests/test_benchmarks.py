@@ -14,6 +14,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "papers")]
 import all_distances  # noqa: E402
 
 import figures  # noqa: E402
+import growth_cells  # noqa: E402
 import leave_one_out  # noqa: E402
 import page_tables  # noqa: E402
 import peers  # noqa: E402
@@ -148,3 +149,13 @@ def test_a_rival_that_is_not_as_good_does_not_count_in_means_and_is_marked(monke
     assert (found["LinearSVC"], found["LinearSVC.rows"]) == (pytest.approx(2.0), 1)
     monkeypatch.setattr(page_tables, "rows_of", lambda name: rows)
     assert "50 (not as good)" in page_tables.variety()
+
+
+def test_rows_in_a_file_are_the_same_by_way_of_parquet(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(growth_cells, "BLOCK", 40)  # the last block has fewer
+    growth_cells.prepare(100, tmp_path)
+    X, y = (np.concatenate(parts) for parts in zip(*growth_cells.blocks(100), strict=True))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert mapped.dtype == np.float32 and np.array_equal(mapped, X)
+    assert np.array_equal(np.load(tmp_path / "y.npy"), y)
