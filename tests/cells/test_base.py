@@ -154,6 +154,12 @@ def test_the_cost_compares_cells_with_exact_models(moons):
         assert 0.8 < each.score <= 1.0 and each.seconds > 0
 
 
+def test_progress_is_about_the_cells_of_the_fit_only(moons, capsys):
+    model = cells(report_cost=True, verbose=True).fit(*moons)
+    totals = {line.split(" cells")[0].split(" of ")[1] for line in capsys.readouterr().err.splitlines()}
+    assert totals == {str(model.n_cells_)}
+
+
 def test_the_cost_is_measured_on_more_rows_the_more_there_are():
     X, y = make_moons(4000, noise=0.2, random_state=0)
     cost = CellSVC(cell_size=40).fit(X, y).cost_
@@ -178,7 +184,7 @@ def test_a_time_limit_leaves_constant_cells_and_says_so(moons):
     assert model.score(X, y) > 0.6
 
 
-def test_one_cell_that_the_time_does_not_suffice_for_keeps_what_it_has():
+def test_a_time_limit_ends_the_fit_of_a_cell():
     X, y = make_friedman1(3000, noise=1.0, random_state=0)
     with pytest.warns(ConvergenceWarning):
         model = CellSVR(SVR(C=1e5, tol=1e-8), max_time=0.3, cell_size=5000).fit(X, y)

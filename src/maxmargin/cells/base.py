@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -204,10 +205,10 @@ class BaseCells(BaseEstimator):
         """
         n = rows.shape[0]
         size = max(_COST_CELLS * self.cell_size, int(np.sqrt(float(n) * self.cell_size)))
-        some = sample_rows(n, size, options.seed + 1)
+        some, quiet = sample_rows(n, size, options.seed + 1), replace(options, verbose=False)
 
         def by_cells(X: Any, y: NDArray[Any], weight: Floats) -> Predictor:
-            found = CellModel.train(LocalRows(X, self.n_jobs), y, weight, shared, options)
+            found = CellModel.train(LocalRows(X, self.n_jobs), y, weight, shared, quiet)
             return lambda rows: found.values(rows, self.n_jobs)
 
         def exact(X: Any, y: NDArray[Any], weight: Floats) -> Predictor:
