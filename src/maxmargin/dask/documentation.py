@@ -12,9 +12,9 @@ Rows stay where they are: `fit` converts each chunk on a worker to an array or C
 float64, and checks it there. Only `y` and `sample_weight` come to this process as a whole. With
 ``distribute=True`` workers keep their chunks, the rows that change in a round are sent to all of them,
 and each answers with the best candidates for the next. On one worker all chunks are brought together
-there; Ctrl-C then raises `KeyboardInterrupt`, and the worker ends what it has begun. Local data are cut
-into blocks and sent. Predictions of dask collections are lazy: each worker gets one copy of the model.
-Predictions of local data are made in this process.
+there. Ctrl-C ends either fit as it does one in this process. Local data are cut into blocks and sent.
+Predictions of dask collections are lazy: each worker gets one copy of the model. Predictions of local
+data are made in this process.
 """
 _PARAMETERS = """
 client : distributed.Client, default=None
