@@ -34,7 +34,7 @@ from datasets import covtype_like
 from peers import touch_memory
 from report import write
 
-KIND = {"C": 1.0, "gamma": 1.0, "tol": 1e-3, "cache_size": 500}
+KIND: dict[str, Any] = {"C": 1.0, "gamma": 1.0, "tol": 1e-3, "cache_size": 500}
 # Rows, and fits of each.
 TIMES = {50_000: 5, 100_000: 3, 200_000: 2, 500_000: 1}
 QUICK = {4_000: 1}
@@ -109,7 +109,7 @@ def compared(client: Any, n: int, repeat: int) -> dict[str, Any]:
 
 
 def facts(one: Any, many: Any) -> dict[str, Any]:
-    """What two models, the second one from a cluster, tell about their fits."""
+    """Facts about the fits of two models, the second one of which is from a cluster."""
     traffic, n, svs = many.traffic_, many.shape_fit_[0], len(many.support_)
     return {
         "svs": svs,
@@ -269,7 +269,7 @@ def main() -> None:
     name = args.out or ("cluster-quick" if args.quick else "cluster")
     raw = [*({"part": "time", **r} for r in times), *({"part": "scaling", **r} for r in scaling)]
     repeats = ", ".join(f"{n:,}: {args.repeat or k}" for n, k in sizes.items())
-    run = {"threads": 2, "repetitions": f"best of ({repeats})"}
+    run: dict[str, Any] = {"threads": 2, "repetitions": f"best of ({repeats})"}
     write(name, "Training on dask", table, notes, raw, **run)
     if not args.rows:
         title = "Training on dask with more workers: a model, nothing of it was measured"

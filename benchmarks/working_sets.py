@@ -50,7 +50,7 @@ def child(problem: str) -> None:
 
     warnings.simplefilter("ignore")
     X, y, C, gamma = data_of(problem)
-    kind = {"C": C, "gamma": gamma, "cache_size": 500, "n_jobs": 2}
+    kind: dict[str, Any] = {"C": C, "gamma": gamma, "cache_size": 500, "n_jobs": 2}
     some = np.random.default_rng(0).permutation(len(y))[:5000]
     for size in SIZES:
         SVC(**kind, solver=Batch(working_set=size)).fit(X[some], y[some])

@@ -151,8 +151,9 @@ class GatheredBlock(Block):
     def rows(self) -> BlockRows:
         """For the pair loop."""
         data, panels = self._data, self._panels
+        lines: Lines = data.lines
         return BlockRows(
-            self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *data.lines, self._samples,
+            self.Q.reshape(-1), self.Q.shape[1], self.diag, self._valid, *lines, self._samples,
             data.norm, panels.values, panels.norm, panels.d, *_no_table(self.Q.dtype), *self._lists,
         )  # fmt: skip
 
