@@ -11,7 +11,7 @@ import itertools
 import time
 import uuid
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from maxmargin.dask.chunk import Answer, Behind, Setting, Step
 from maxmargin.dask.session import Session
 from maxmargin.dual import Dual
 
-if TYPE_CHECKING:
-    from maxmargin.dask.rows import ClusterRows
-
 # Violators that a chunk proposes, relative to its share of those that are wanted, and besides.
 _SHARE, _BESIDES = 1.25, 16
 # How far beyond the extremes of the last step violators are looked for, in units of their distance.
@@ -32,6 +29,25 @@ _PAD = 0.5
 STEPS_KEPT = 16
 # Times that lost parts are made again for one call.
 _ATTEMPTS = 20
+
+
+class ChunkedRows(Protocol):
+    """The part of `maxmargin.dask.rows.ClusterRows` that is used here."""
+
+    n: int
+    dtype: np.dtype[Any]
+    #: The session, the store of samples, and its lock; numbers of the rows there.
+    samples: Any
+    numbers: Index
+    #: For each chunk, the rows that it has, and the runs of its own places that these are.
+    where: list[Index]
+    runs: list[tuple[tuple[int, int], ...]]
+
+    def take(self, rows: Index) -> Any:
+        """Samples of some rows."""
+
+    def count(self, evals: int = 0, calls: int = 0) -> None:
+        """Count kernel values."""
 
 
 class _Point(NamedTuple):
@@ -58,13 +74,13 @@ class ClusterGradient:
 
     Parameters
     ----------
-    rows : ClusterRows
+    rows : ChunkedRows
         The rows of the problem.
     problem : Dual
         Variable i uses row i, or variables i and n + i do.
     """
 
-    def __init__(self, rows: ClusterRows, problem: Dual) -> None:
+    def __init__(self, rows: ChunkedRows, problem: Dual) -> None:
         self.rows, self.problem = rows, problem
         self._session = rows.samples.session
         self._id = uuid.uuid4().hex
