@@ -51,6 +51,7 @@ __all__ = [
     "output_of",
     "ovr_decision_function",
     "parameter_constraints",
+    "parameter_names",
     "response_methods",
     "results_of_search",
     "routed_parameters",
@@ -58,6 +59,7 @@ __all__ = [
     "scorer_parts",
     "scorers_by_name",
     "scorers_of_search",
+    "share_callbacks",
     "validate_parameters",
     "validate_step_names",
     "with_callbacks",
@@ -115,7 +117,7 @@ def _simple_parameters(estimator: Any) -> tuple[Any, ...] | None:
     kind = type(estimator)
     if kind.get_params is not BaseEstimator.get_params:
         return None
-    values = [getattr(estimator, name) for name in _parameter_names(kind)]  # type: ignore[arg-type]
+    values = [getattr(estimator, name) for name in parameter_names(kind)]  # type: ignore[arg-type]
     types = tuple(map(type, values))
     return (kind, types, *values) if _SIMPLE.issuperset(types) else None
 
@@ -124,7 +126,8 @@ _SIMPLE = frozenset({bool, int, float, str, type(None)})
 
 
 @lru_cache(maxsize=100)
-def _parameter_names(kind: Any) -> list[str]:
+def parameter_names(kind: Any) -> list[str]:
+    """The names of the parameters of a class of estimators."""
     return list(kind._get_param_names())
 
 
@@ -137,6 +140,12 @@ def callbacks_of(estimator: Any) -> Any:
     """The callbacks set on an estimator; None without, or before scikit-learn 1.9."""
     set_here = getattr(estimator, "_skl_callbacks", None)
     return set_here if set_here and hasattr(estimator, "_init_callback_context") else None
+
+
+def share_callbacks(estimator: Any, other: Any) -> None:
+    """Let another estimator have the callbacks of one, where these are supported."""
+    if (callbacks := callbacks_of(estimator)) is not None:
+        other._skl_callbacks = callbacks
 
 
 def output_of(estimator: Any) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import dask
 import numpy as np
 
-from maxmargin._sklearn import StrOptions, validate_parameters
+from maxmargin._sklearn import StrOptions, parameter_names, share_callbacks, validate_parameters
 from maxmargin.dask.clients import find_client
 from maxmargin.dask.data import TrainingData, rows_known
 from maxmargin.dask.inputs import check_collection, is_lazy
@@ -74,7 +74,7 @@ class DaskEstimator:
 
     # -- training ----------------------------------------------------------------------------
 
-    def _fit(self: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _train(self: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         validate_parameters(self)
         lazy = any(map(is_lazy, (X, y, sample_weight)))
         client = find_client(self.client) if lazy or self.distribute is not False else None
@@ -145,11 +145,11 @@ class DaskEstimator:
         if self.warm_start and hasattr(self, "_model"):
             return self.to_local()
         estimator = self._unfitted()
-        vars(estimator).update({k: v for k, v in vars(self).items() if k == "_skl_callbacks"})
+        share_callbacks(self, estimator)
         return estimator
 
     def _unfitted(self: Any) -> Any:
-        return self._local_class(**{name: getattr(self, name) for name in _parameters(self._local_class)})
+        return self._local_class(**{name: getattr(self, name) for name in parameter_names(self._local_class)})
 
     def _say(self: Any, text: str) -> None:
         """Write a line where progress is shown, and to the log."""
@@ -195,7 +195,7 @@ class DaskEstimator:
         """
         return self._values("predict", X)
 
-    def _score(self: Any, measure: Callable[..., Any], X: Any, y: Any, sample_weight: Any) -> float:
+    def _measured(self: Any, measure: Callable[..., Any], X: Any, y: Any, sample_weight: Any) -> float:
         """A measure of the predictions, which are computed block by block and compared here."""
         if not any(map(is_lazy, (X, y, sample_weight))):
             return float(super().score(X, y, sample_weight))  # type: ignore[misc]
@@ -237,13 +237,9 @@ class DaskEstimator:
         return cloned
 
 
-def _parameters(kind: Any) -> list[str]:
-    return list(kind._get_param_names())
-
-
 def _fitted(estimator: Any, kind: Any) -> dict[str, Any]:
     """The attributes of an estimator that an ordinary one of this class gets from training."""
-    names = {*_parameters(kind), *_OF_DASK}
+    names = {*parameter_names(kind), *_OF_DASK}
     return {
         name: value
         for name, value in vars(estimator).items()

@@ -25,7 +25,7 @@ from maxmargin.estimators._validation import UNSCALED
 class _Cells(DaskEstimator):
     """Training of both estimators."""
 
-    def _fit(self: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _train(self: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         validate_parameters(self)
         cells, shared = self._unfitted(), self._shared()
         lazy = any(map(is_lazy, (X, y, sample_weight)))

@@ -36,7 +36,7 @@ class _Classifier(DaskEstimator):
             The fitted estimator.
         """
         _check_given(self, y)
-        return self._fit(X, y, sample_weight)
+        return self._train(X, y, sample_weight)
 
     def decision_function(self, X: Any) -> Any:
         """Evaluate the decision function.
@@ -102,7 +102,7 @@ class _Classifier(DaskEstimator):
         """
         from sklearn.metrics import accuracy_score
 
-        return self._score(accuracy_score, X, y, sample_weight)
+        return self._measured(accuracy_score, X, y, sample_weight)
 
 
 class _Regressor(DaskEstimator):
@@ -126,7 +126,7 @@ class _Regressor(DaskEstimator):
             The fitted estimator.
         """
         _check_given(self, y)
-        return self._fit(X, y, sample_weight)
+        return self._train(X, y, sample_weight)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the coefficient of determination R².
@@ -144,7 +144,7 @@ class _Regressor(DaskEstimator):
         """
         from sklearn.metrics import r2_score
 
-        return self._score(r2_score, X, y, sample_weight)
+        return self._measured(r2_score, X, y, sample_weight)
 
 
 def _check_given(estimator: Any, y: Any) -> None:
@@ -230,7 +230,7 @@ class OneClassSVM(DaskEstimator, one_class.OneClassSVM):
         self : object
             The fitted estimator.
         """
-        return self._fit(X, None, sample_weight)
+        return self._train(X, None, sample_weight)
 
     def fit_predict(self, X: Any, y: Any = None, **parameters: Any) -> Any:
         """Fit, and predict the training data; see `fit` and `predict`."""

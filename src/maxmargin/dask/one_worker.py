@@ -51,9 +51,7 @@ def fit_on_worker(estimator: Any, data: TrainingData) -> Any:
         key = f"fit-{type(estimator).__name__}-{uuid4().hex[:12]}"
         with large_messages():
             tasks[:] = [
-                client.submit(
-                    fit_parts, estimator, data.parts, data.y, data.weight, end, key=key, pure=False
-                )
+                client.submit(fit_parts, estimator, data.parts, data.y, data.weight, end, key=key, pure=False)
             ]
         return tasks[0]
 

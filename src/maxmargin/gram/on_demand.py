@@ -14,7 +14,7 @@ from maxmargin.gram.nearest import nearest
 from maxmargin.kernels._form import RBF, Form
 from maxmargin.kernels.inverted import InvertedIndex
 from maxmargin.kernels.kernel import Kernel
-from maxmargin.kernels.panels import Lines, Panels
+from maxmargin.kernels.panels import Lines
 from maxmargin.kernels.points import Points
 
 

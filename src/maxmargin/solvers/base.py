@@ -16,9 +16,9 @@ from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.loop import Loop, Meter
 from maxmargin.solvers.many import Subproblem, Subproblems, solve_each
 from maxmargin.solvers.registry import accepting
+from maxmargin.solvers.remote_state import state_of
 from maxmargin.solvers.solution import Callback, Observer, Solution, not_begun
 from maxmargin.solvers.solutions import Solutions
-from maxmargin.solvers.remote_state import state_of
 from maxmargin.solvers.state import State, Stop
 
 #: The dataclass in which a solver keeps its own working data during a run.
