@@ -107,6 +107,16 @@ def cluster(rows: Rows) -> Values:
     return out | {f"workers.{k}": scaled[1] / seconds for k, seconds in scaled.items()}
 
 
+def growth_cells(rows: Rows) -> Values:
+    """Seconds, accuracy and memory without file pages in GB of cells, by the number of rows."""
+    out: Values = {}
+    for r in rows:
+        if r["model"] == "cells":
+            gb = r["peak_mb"] / 1e3
+            out |= {f"{r['n']}.s": r["fit_s"], f"{r['n']}.score": 100 * r["score"], f"{r['n']}.gb": gb}
+    return out
+
+
 def selection(rows: Rows) -> Values:
     """Ratios of seconds, GridSearchCV / SVMSearchCV, by estimator and number of workers."""
     out: Values = {}
@@ -446,6 +456,7 @@ _SOURCES: dict[str, Callable[[Rows], Values]] = {
     "peers": peers,
     "growth": growth,
     "cluster": cluster,
+    "growth_cells": growth_cells,
     "selection": selection,
     "selection_variety": selection_variety,
     "threads": threads,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from figures import rows_of
 from page_tables import g, ratio
@@ -61,9 +62,42 @@ def growth() -> str:
     return markdown(lines)
 
 
+def growth_cells() -> str:
+    lines = [
+        {
+            "rows": f"{r['n']:,}",
+            "model": r["model"],
+            "seconds": g(r["fit_s"]),
+            "accuracy": f"{r['score']:.4f}",
+            "memory without file pages, GB": f"{r['peak_mb'] / 1e3:.1f}",
+        }
+        for r in rows_of("growth_cells")
+    ]
+    return markdown(lines)
+
+
+def working_sets() -> str:
+    by: dict[str, dict[Any, Any]] = {}
+    for r in rows_of("working_sets"):
+        by.setdefault(r["problem"], {})[r["size"]] = r
+    lines = []
+    for problem, of in by.items():
+        line = {
+            "problem": problem,
+            "rows": f"{of[None]['rows']:,}",
+            "support vectors": f"{of[None]['svs']:,}",
+        }
+        for size, r in of.items():
+            line["as chosen" if size is None else f"{size:,}"] = g(r["s"])
+        lines.append(line)
+    return markdown(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "cluster": cluster,
     "cluster_scaling": cluster_scaling,
     "cluster_model": cluster_model,
     "growth": growth,
+    "growth_cells": growth_cells,
+    "working_sets": working_sets,
 }
