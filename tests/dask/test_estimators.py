@@ -194,13 +194,16 @@ def test_a_warm_start_begins_with_the_last_solution(client):
         (False, 400, r"training in this process"),
     ],
 )
-def test_the_place_of_training_is_said(client, monkeypatch, caplog, capsys, distribute, few, place):
+def test_the_place_of_training_is_said_once(client, monkeypatch, caplog, capsys, distribute, few, place):
     monkeypatch.setattr(base, "FEW_ROWS", few)
     with caplog.at_level(logging.INFO, logger="maxmargin.dask"):
         model = SVC(distribute=distribute, verbose=True).fit(LAZY, TWO)
     line = caplog.messages[0]
     assert line.startswith("SVC: 400 rows, ") and line.endswith(place)
-    assert line in capsys.readouterr().err
+    assert line not in capsys.readouterr().err
+    with caplog.at_level(logging.WARNING, logger="maxmargin.dask"):
+        SVC(distribute=distribute, verbose=True).fit(LAZY, TWO)
+    assert capsys.readouterr().err.count(line) == 1
     assert model.distributed_ is ("all" in place) and (model.traffic_ is None) is ("all" not in place)
 
 

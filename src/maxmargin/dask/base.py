@@ -152,9 +152,9 @@ class DaskEstimator:
         return self._local_class(**{name: getattr(self, name) for name in parameter_names(self._local_class)})
 
     def _say(self: Any, text: str) -> None:
-        """Write a line where progress is shown, and to the log."""
+        """Write a line to the log, or where progress is shown if the log does not show it."""
         _log.info(text)
-        if self.verbose or sys.stderr.isatty():
+        if (self.verbose or sys.stderr.isatty()) and not _log.isEnabledFor(logging.INFO):
             print(text, file=sys.stderr)
 
     # -- prediction --------------------------------------------------------------------------
