@@ -206,8 +206,7 @@ def soak(args: argparse.Namespace) -> tuple[dict[str, Problem], Disturber, list[
 
     from maxmargin.dask import training
 
-    training._SMALLEST_CHUNK = CHUNK_ROWS // 4
-    training._LARGEST_CHUNK = CHUNK_ROWS // (4 if args.quick else 1)
+    training.chunk_count = lambda n, threads: max(4, n // CHUNK_ROWS)
     todo, failures = problems(args.quick), []
     options: dict[str, Any] = {"memory_limit": 0, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with (

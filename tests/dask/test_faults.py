@@ -18,11 +18,14 @@ from maxmargin.solvers import Batch
 PATIENCE = 120
 
 
+def four_chunks(n, threads):
+    return 4
+
+
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Four chunks, whatever the number of workers: sums over other chunks would have other last bits."""
-    monkeypatch.setattr(training, "_SMALLEST_CHUNK", 200)
-    monkeypatch.setattr(training, "_LARGEST_CHUNK", 250)
+    monkeypatch.setattr(training, "chunk_count", four_chunks)
 
 
 @pytest.fixture
@@ -77,8 +80,7 @@ def undisturbed(cluster):
     from distributed import Client
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(training, "_SMALLEST_CHUNK", 200)
-    patch.setattr(training, "_LARGEST_CHUNK", 250)
+    patch.setattr(training, "chunk_count", four_chunks)
     with Client(cluster, timeout=PATIENCE, set_as_default=False) as client:
         fit = fitted(client)
     patch.undo()

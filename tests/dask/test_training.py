@@ -39,8 +39,7 @@ def judge():
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Four chunks of a thousand rows, though there are two workers."""
-    monkeypatch.setattr(training, "_SMALLEST_CHUNK", 200)
-    monkeypatch.setattr(training, "_LARGEST_CHUNK", 350)
+    monkeypatch.setattr(training, "chunk_count", lambda n, threads: max(1, n // 250))
 
 
 def data(classes=2, n=N, d=6, seed=0):

