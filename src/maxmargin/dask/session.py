@@ -62,10 +62,13 @@ def make_chunk(frame: Frame, order: Index, cuts: Sequence[tuple[int, int]], *par
 
 def call_chunk(
     chunk: Chunk, method: str, message: NDArray[np.uint8], shared: NDArray[np.uint8] | None
-) -> Any:
-    """Call a method of a chunk; runs on a worker."""
+) -> tuple[str, Any]:
+    """Call a method of a chunk; runs on a worker, whose address is returned with the answer."""
+    from distributed import get_worker
+
     arguments = pickle.loads(message.data)
-    return getattr(chunk, method)(*arguments, *(() if shared is None else (pickle.loads(shared.data),)))
+    answer = getattr(chunk, method)(*arguments, *(() if shared is None else (pickle.loads(shared.data),)))
+    return get_worker().address, answer
 
 
 def as_it_is(message: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -101,12 +104,15 @@ class Session:
         self._count = itertools.count()
         self.traffic = Traffic()
         self._lock = threading.RLock()  # problems that run side by side share a session
+        #: The worker that has answered for a chunk.
+        self._places: dict[int, str] = {}
         self.chunks = [self._make(i) for i in range(len(pieces))]
         #: Problems that are solved, whose parts each chunk forgets with the next one.
         self.finished: list[set[str]] = [set() for _ in pieces]
 
     def _make(self, i: int) -> Future:
         """A chunk, wherever the scheduler puts it; at first chunks are spread evenly over all threads."""
+        self._places.pop(i, None)
         piece = self._pieces[i]
         threads = threads_of(self.client)
         slots = [worker for worker in sorted(threads) for _ in range(threads[worker])]
@@ -171,7 +177,11 @@ class Session:
             key = f"{name}-{self._id}-{next(self._count)}"
             i = called[k]
             chunk, message = self.chunks[i], packed[i]
-            return self.client.submit(call_chunk, chunk, method, message, common, key=key, pure=False)
+            # A wish: rows that all chunks are sent may be more than a chunk has, which would then be moved.
+            where = {"workers": [self._places[i]], "allow_other_workers": True} if i in self._places else {}
+            return self.client.submit(
+                call_chunk, chunk, method, message, common, key=key, pure=False, **where
+            )
 
         def repeat(k: int) -> Future:
             with self._lock:
@@ -193,13 +203,13 @@ class Session:
             traffic.calls += 1
             traffic.bytes_sent += sum(len(m) for m in packed if m is not None)
             traffic.bytes_sent += 0 if same is None else len(same) * (1 if once else len(called))
-            traffic.bytes_received += sum(_size(answer) for answer in found)
+            traffic.bytes_received += sum(_size(answer) for _, answer in found)
             traffic.seconds += seconds
             traffic.longest = max(traffic.longest, seconds)
-            traffic.work += max((getattr(answer, "seconds", 0.0) for answer in found), default=0.0)
-        answers: list[Any] = [None] * len(messages)
-        for i, answer in zip(called, found, strict=True):
-            answers[i] = answer
+            traffic.work += max((getattr(answer, "seconds", 0.0) for _, answer in found), default=0.0)
+            answers: list[Any] = [None] * len(messages)
+            for i, (place, answer) in zip(called, found, strict=True):
+                answers[i], self._places[i] = answer, place
         return answers
 
     def _revive(self, i: int) -> None:
