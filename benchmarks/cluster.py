@@ -7,8 +7,9 @@
 Data: covtype-like (54 features; C=1, gamma=1, tol 1e-3), made here. Three tables:
 
 - Time. `maxmargin.SVC` with two threads and a cache of 500 MB, and `maxmargin.dask.SVC` on two workers of one
-  thread each, which hold the rows, in turns, each after memory was touched; the fastest fit of each counts. Rounds are calls of all workers;
-  the overhead of one is its time without the longest kernel sums. Workers keep no kernel rows.
+  thread each, which hold the rows, in turns, each after memory was touched; the fastest fit of each counts.
+  Rounds are calls of all workers; the overhead of one is its time without the longest kernel sums. Workers
+  keep no kernel rows.
 - Scaling. One to four workers that may each use half a core (a Linux control group, which needs root).
 - A model of the time with more workers (cluster_model): kernel values and rounds as counted in the largest
   fit, its pace of kernel values per core, its latency, which grows with the workers, and the time of the
