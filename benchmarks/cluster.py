@@ -3,6 +3,7 @@
     python benchmarks/cluster.py --quick                  # a minute at most
     python benchmarks/cluster.py                          # half an hour
     python benchmarks/cluster.py --rows 50000 --repeat 5
+    python benchmarks/cluster.py --model                  # the model again, from the stored run
 
 Data: covtype-like (54 features; C=1, gamma=1, tol 1e-3), made here. Three tables:
 
@@ -12,13 +13,14 @@ Data: covtype-like (54 features; C=1, gamma=1, tol 1e-3), made here. Three table
   keep no kernel rows.
 - Scaling. One to four workers that may each use half a core (a Linux control group, which needs root).
 - A model of the time with more workers (cluster_model): kernel values and rounds as counted in the largest
-  fit, its pace of kernel values per core, its latency, which grows with the workers, and the time of the
-  client. It is extrapolated from two cores: nothing of it was measured.
+  fit with one chunk per thread, its pace of kernel values per core, its latency, which grows with the
+  workers, and the time of the client. It is extrapolated from two cores: nothing of it was measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -33,7 +35,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from datasets import covtype_like
 from peers import touch_memory
-from report import write
+from report import RESULTS, write
 
 KIND: dict[str, Any] = {"C": 1.0, "gamma": 1.0, "tol": 1e-3, "cache_size": 500}
 # Rows, and fits of each.
@@ -43,6 +45,8 @@ SCALED, SCALED_QUICK, MOST_WORKERS, SHARE = 100_000, 4_000, 4, 0.5
 # Rows and workers of the model; seconds that each worker adds to a round; bytes per second of a network.
 MODEL_ROWS, MODEL_WORKERS = (1_000_000, 5_000_000, 10_000_000), (16, 64)
 LATENCY_PER_WORKER, NETWORK = 0.002, 1e9
+# Rows up to which each of two threads has one chunk: only then the overhead is without any kernel sums.
+ONE_CHUNK_EACH = 400_000
 CHUNKS = 8
 
 
@@ -246,7 +250,13 @@ def main() -> None:
     parser.add_argument("--rows", nargs="*", type=int, help="numbers of rows, without the other tables")
     parser.add_argument("--repeat", type=int, help="fits of each")
     parser.add_argument("--out", default=None, help="name of the result files in benchmarks/results")
+    parser.add_argument("--model", action="store_true", help="only compute the model, from the stored run")
     args = parser.parse_args()
+    if args.model:
+        stored = json.loads((RESULTS / f"{args.out or 'cluster'}.json").read_text())
+        times = [r for r in stored["rows"] if r["part"] == "time"]
+        write_model(args.out or "cluster", times, threads=2, repetitions=stored["run"]["repetitions"])
+        return
     warnings.simplefilter("ignore")
     sizes = QUICK if args.quick else {n: TIMES.get(n, 1) for n in args.rows or TIMES}
     with cluster(2) as client:
@@ -273,9 +283,15 @@ def main() -> None:
     run: dict[str, Any] = {"threads": 2, "repetitions": f"best of ({repeats})"}
     write(name, "Training on dask", table, notes, raw, **run)
     if not args.rows:
-        title = "Training on dask with more workers: a model, nothing of it was measured"
-        base = f"extrapolated from {times[-1]['rows']:,} rows on 2 cores of one computer; network: 1 GB/s"
-        write(f"{name}_model", title, modelled(times[-1]), [base], **run)
+        write_model(name, times, **run)
+
+
+def write_model(name: str, times: list[dict[str, Any]], **run: Any) -> None:
+    """Write the table of the model."""
+    base = max((r for r in times if r["rows"] <= ONE_CHUNK_EACH), key=lambda r: r["rows"])
+    title = "Training on dask with more workers: a model, nothing of it was measured"
+    note = f"extrapolated from {base['rows']:,} rows on 2 cores of one computer; network: 1 GB/s"
+    write(f"{name}_model", title, modelled(base), [note], **run)
 
 
 if __name__ == "__main__":
