@@ -67,7 +67,7 @@ class _Progress:
 
             if not sys.stderr.isatty():
                 if done == 1:
-                    note("Compiling: this takes a minute or two.")
+                    note("Compiling: this takes a few minutes.")
                 return
             self._bar = Progress(
                 TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
