@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from figures import rows_of
 from page_tables import g, ratio
@@ -76,28 +75,10 @@ def growth_cells() -> str:
     return markdown(lines)
 
 
-def working_sets() -> str:
-    by: dict[str, dict[Any, Any]] = {}
-    for r in rows_of("working_sets"):
-        by.setdefault(r["problem"], {})[r["size"]] = r
-    lines = []
-    for problem, of in by.items():
-        line = {
-            "problem": problem,
-            "rows": f"{of[None]['rows']:,}",
-            "support vectors": f"{of[None]['svs']:,}",
-        }
-        for size, r in of.items():
-            line["as chosen" if size is None else f"{size:,}"] = g(r["s"])
-        lines.append(line)
-    return markdown(lines)
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "cluster": cluster,
     "cluster_scaling": cluster_scaling,
     "cluster_model": cluster_model,
     "growth": growth,
     "growth_cells": growth_cells,
-    "working_sets": working_sets,
 }

@@ -14,6 +14,7 @@ from dask.base import tokenize
 from maxmargin.dask.clients import find_client
 from maxmargin.dask.inputs import check_collection, float_type, is_frame
 from maxmargin.dask.parts import as_rows
+from maxmargin.dask.waiting import large_messages
 
 # Bytes of a model up to which it is part of the graph of each prediction, which then depends on nothing else.
 # dask warns about graphs of more than 10 MB.
@@ -159,7 +160,7 @@ class Models:
         """The future on one cluster, made once: large models are sent only once."""
         future = self._futures.get(client.id)
         if future is None or future.status in ("cancelled", "error", "lost"):
-            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            with large_messages():
                 future = client.submit(
                     pickle.loads, self._stored, key=f"{self._name}-{client.id}", pure=False
                 )

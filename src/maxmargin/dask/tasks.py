@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from maxmargin.dask.inputs import Blocks
 from maxmargin.dask.parts import as_rows
-from maxmargin.dask.waiting import gather
+from maxmargin.dask.waiting import gather, large_messages
 
 
 class Work:
@@ -29,7 +29,7 @@ class Work:
             parts = [as_rows(row, blocks.dtype, i) for i, row in enumerate(rows)]
         elif not blocks.lazy:
             # Embedded in tasks, which can be repeated: data that are scattered are lost with a worker.
-            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            with large_messages():
                 parts = [
                     self._client.submit(as_rows, row, blocks.dtype, i, key=f"rows-{token}-{i}", pure=False)
                     for i, row in enumerate(rows)
