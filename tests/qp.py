@@ -215,6 +215,22 @@ def _crammer_singer(rng, n, rows):
     )
 
 
+def _penalised_c_svc(rng, n, rows):
+    return dual.penalised_bias(_c_svc_bounds(rng, n, rows), 10 ** rng.uniform(-1, 1))
+
+
+def _penalised_squared_c_svc(rng, n, rows):
+    return dual.penalised_bias(_squared_c_svc_ridges(rng, n, rows), 10 ** rng.uniform(-1, 1))
+
+
+def _penalised_hard(rng, n, rows):
+    return dual.penalised_bias(_c_svc_hard(rng, n, rows))
+
+
+def _penalised_svr(rng, n, rows):
+    return dual.penalised_bias(_regression_bounds(rng, n, rows), 10 ** rng.uniform(-1, 1))
+
+
 MAKERS = {
     "c_svc": _c_svc,
     "c_svc-bounds": _c_svc_bounds,
@@ -233,13 +249,19 @@ MAKERS = {
     "crammer_singer": _crammer_singer,
 }
 KINDS = sorted(MAKERS)
+
 # Behind the others: the seeds of these stay what they are.
 MAKERS |= {
     "regression-bounds": _regression_bounds,
     "squared_epsilon_svr": _squared_epsilon_svr,
     "nu_svr": _nu_svr,
+    "penalised_c_svc": _penalised_c_svc,
+    "penalised_squared_c_svc": _penalised_squared_c_svc,
+    "penalised_c_svc-hard": _penalised_hard,
+    "penalised_svr": _penalised_svr,
 }
 KINDS += ["regression-bounds", "squared_epsilon_svr", "nu_svr"]
+KINDS += ["penalised_c_svc", "penalised_squared_c_svc", "penalised_c_svc-hard", "penalised_svr"]
 
 
 def random_problem(kind, seed, n=None):

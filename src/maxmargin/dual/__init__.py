@@ -9,6 +9,7 @@ from maxmargin.dual.certificate import middles, relative_to_value, widest
 from maxmargin.dual.classification import c_svc, minimum_norm, nearest_points, reduced_hulls, squared_c_svc
 from maxmargin.dual.multiclass import all_distances, crammer_singer
 from maxmargin.dual.one_class import one_class, one_class_l2
+from maxmargin.dual.penalised import penalised_bias
 from maxmargin.dual.problem import Dual
 from maxmargin.dual.regression import epsilon_svr, nu_svr, squared_epsilon_svr
 
@@ -24,6 +25,7 @@ __all__ = [
     "nu_svr",
     "one_class",
     "one_class_l2",
+    "penalised_bias",
     "reduced_hulls",
     "relative_to_value",
     "squared_c_svc",

@@ -92,3 +92,11 @@ def upper(mu: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
 def check_unit_interval(value: float, name: str) -> None:
     if not 0 < value <= 1:
         raise ValueError(f"{name} must be in (0, 1], got {value!r}.")
+
+
+def squared_scale(scale: float) -> float:
+    """The constant s^2 that a penalised bias of scale s adds to the kernel."""
+    square = float(scale) * float(scale)
+    if not 0 < square < np.inf:
+        raise ValueError(f"The scale of the bias must be positive and its square finite, got {scale!r}.")
+    return square

@@ -63,8 +63,10 @@ class Certificate(Description):
 
         The decision function of a problem with one group is ``K u - offset``. Without free variables the
         offset is the middle of the interval that the KKT conditions allow, or its end if it has only one. All
-        engines use this rule, after `snap`.
+        engines use this rule, after `snap`. A penalised bias is what the variables say, no free choice.
         """
+        if self.penalised:
+            return np.array([self.ridge[-1] * u[-1]])
         free = (u > self.lo) & (u < self.hi)
         least, most = self.extremes(u, g)
         inside = self._total(free.astype(np.float64))
@@ -129,6 +131,8 @@ class Certificate(Description):
 
     def _hard_margin_gap(self, u: Floats, g: Floats, noise: Floats) -> float:
         """The gap without slacks: w is rescaled until every margin is at least 1."""
+        if self.penalised:
+            return self._hard_margin_gap_penalised(u, g, noise)
         if self.n_groups != 1 or self.ridge.any() or self.sums[0] != 0:
             return float("inf")
         if self.tube:
@@ -143,6 +147,19 @@ class Certificate(Description):
             return float("inf")
         primal = 0.5 * (self.square(u, g) + wrong) / margin**2
         return max(0.0, primal + self.objective(u, g) + 0.5 * wrong)
+
+    def _hard_margin_gap_penalised(self, u: Floats, g: Floats, noise: Floats) -> float:
+        """The same where the bias is rescaled too, as it is one of the weights."""
+        if self.ridge[:-1].any() or not self.p[:-1].all():
+            return float("inf")
+        bias, y = -self.ridge[-1] * u[-1], np.sign(self.p[:-1])
+        margin = float((y * (g + self.p)[:-1] + y * bias - noise[:-1] - noise[-1]).min())
+        if margin <= 0:
+            return float("inf")
+        wrong = float(np.abs(u) @ noise)  # of u'Qu
+        primal = 0.5 * (self.square(u, g) + wrong) / margin**2
+        lacking = abs(bias) * abs(float(u.sum()))
+        return max(0.0, primal + self.objective(u, g) + 0.5 * wrong + lacking)
 
     def relative_gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
         """(primal - dual) / (1 + |primal|) of the problem of the estimator, for stopping.

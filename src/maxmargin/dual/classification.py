@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.dual._build import hulls, problem, signs_of, upper
+from maxmargin.dual._build import hulls, problem, signs_of, squared_scale, upper
 from maxmargin.dual.problem import Dual
 
 
@@ -51,8 +51,19 @@ def nearest_points(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None 
     return hulls("nearest_points", y, ridge=ridge, scale=2.0, self_scaled=True, rows=rows)
 
 
-def minimum_norm(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None = None) -> Dual:
-    """The point of least norm in the hull of y (phi(x), 1), which amounts to a penalised bias."""
+def minimum_norm(
+    y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None = None, *, scale: float = 1.0
+) -> Dual:
+    """The point of least norm in the hull of y (phi(x), scale), which amounts to a penalised bias.
+
+    Multiplied by 1/||W||^2 it is the (squared) hinge C-SVC with the `penalised_bias` of the same scale.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> dual.minimum_norm([1, -1], scale=2.0).shift
+    4.0
+    """
     y = signs_of(y)
     return problem(
         "minimum_norm",
@@ -61,7 +72,7 @@ def minimum_norm(y: ArrayLike, ridge: ArrayLike = 0.0, rows: ArrayLike | None = 
         ridge=ridge,
         label=(y < 0).astype(np.intp),
         coupling=[[1.0, -1.0], [-1.0, 1.0]],
-        shift=1.0,
+        shift=squared_scale(scale),
         scale=1.0,
         self_scaled=True,
         rows=rows,

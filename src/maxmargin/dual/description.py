@@ -66,7 +66,10 @@ class Description:
 
     @lazy
     def signs(self) -> Floats | None:
-        """The vector s with :math:`A_{ij} = s_i s_j`, or None if the coupling has another form."""
+        """The vector s with :math:`A_{ij} = s_i s_j`, or None if the coupling has another form.
+
+        An entry is 0 where a variable has no kernel values, see `penalised`.
+        """
         if self._uncoupled:
             return np.ones(self.m)
         a = self.coupling
@@ -150,6 +153,15 @@ class Description:
         return bool(paired and not self.shift and not self.lo[:n].any() and not self.hi[n:].any())
 
     @lazy
+    def penalised(self) -> bool:
+        """Whether the bias is penalised: the last variable is the sum of the others, with the sign changed.
+
+        See `maxmargin.dual.penalised`.
+        """
+        coupled = self.coupling.shape == (2, 2) and np.array_equal(self.coupling, np.diag([1.0, 0.0]))
+        return coupled and not self.label[:-1].any() and bool(self.label[-1] == 1)
+
+    @lazy
     def class_hulls(self) -> bool:
         """Whether it has one hull for each of more than two classes, each coupled with all others."""
         return self.n_groups > 2 and np.array_equal(self.group, self.label)
@@ -168,10 +180,18 @@ class Description:
         """Whether it looks for the nearest points of two hulls, whose multiple is a C-SVC."""
         return self.hull and self.self_scaled and self.n_groups == 2
 
+    @lazy
+    def one_hull(self) -> bool:
+        """Whether it looks for the point of least norm of one hull, whose multiple is a C-SVC."""
+        return self.hull and self.self_scaled and self.n_groups == 1 and self.coupling.shape == (2, 2)
+
     @property
     def tolerance_share(self) -> float:
-        """Share of an estimator's tolerance that each group may take: two hulls share it."""
-        return 0.5 if self.two_hulls else 1.0
+        """Share of an estimator's tolerance that the margins of a hull may take.
+
+        Two hulls share it; of one hull, margins may differ from 1 by it in both directions.
+        """
+        return 0.5 if self.two_hulls or self.one_hull else 1.0
 
     def _check(self) -> None:
         if (self.lo > self.hi).any():

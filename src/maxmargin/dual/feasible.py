@@ -41,6 +41,9 @@ class FeasiblePoints(Description):
         if not np.isfinite(given).all():
             raise ValueError("A warm start must not contain NaN or infinity.")
         out: Floats = np.clip(given, self.lo, self.hi)
+        if self.penalised:
+            out[-1] = -fsum(out[:-1])
+            return out
         size = np.maximum(np.abs(self.sums), self._total(np.abs(out)))
         for k in np.flatnonzero(np.abs(self.sums - self._total(out)) > 1e-15 * size):
             member = self.members[k]

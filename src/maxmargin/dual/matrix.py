@@ -95,7 +95,10 @@ class Matrix(Description):
                 continue
             linked: Any = slice(None)
             if places is not None:
-                linked = np.concatenate([places[d] for d in np.flatnonzero(self.coupling[:, c])])
+                coupled = np.flatnonzero(self.coupling[:, c])
+                if not len(coupled):
+                    continue
+                linked = np.concatenate([places[d] for d in coupled])
             yield of, linked, self.coupling[others[linked], c]
 
     def exact_gradient(self, u: Floats, some: Index, gram: Rows) -> Floats:

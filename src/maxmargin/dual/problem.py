@@ -27,6 +27,8 @@ constructor                  A                  p                      box      
 `nu_svr`                     1                  y, y                   [0, C], [-C, 0]     halves, sum ±s
 ===========================  =================  =====================  ==================  ==================
 
+A bias that is penalised is one more variable of a problem with one sum, see `maxmargin.dual.penalised`.
+
 **The gap.** Linearise the kernel part at u and keep the separable part exact. With
 :math:`h = (A\circ(K+c))u` convexity gives, for every feasible v,
 
