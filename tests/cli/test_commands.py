@@ -79,6 +79,17 @@ def test_class_weights_reach_the_machine(run):
 
 
 @pytest.mark.parametrize("machine", ["one-class", "l2-one-class"])
+def test_the_share_of_outliers_is_an_option(run, machine):
+    run("train", "iris.csv", "out.mm", "--machine", machine, "--contamination", "0.1")
+    model = load("out.mm")
+    assert model.contamination == 0.1
+    assert 0.08 <= np.mean(model.predict(read("iris.csv").X) == -1) <= 0.1
+    bad = run("train", "iris.csv", "--machine", machine, "--contamination", "much")
+    assert bad.code == 2 and "contamination" in bad.err
+    assert "no parameter contamination" in run("train", "iris.csv", "--contamination", "0.1").err
+
+
+@pytest.mark.parametrize("machine", ["one-class", "l2-one-class"])
 def test_outlier_detectors_do_not_look_at_the_target(run, machine):
     assert run("train", "iris.csv", "o.maxmargin", "--machine", machine).code == 0
     labels = run("predict", "o.maxmargin", "iris.csv").out.split()

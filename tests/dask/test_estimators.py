@@ -43,6 +43,14 @@ def values_of(model, rows):
 
 
 @WAYS
+def test_the_share_of_outliers_is_that_of_the_ordinary_estimator(client, distribute):
+    model = OneClassSVM(contamination=0.1, distribute=distribute, tol=1e-6).fit(LAZY)
+    expected = maxmargin.OneClassSVM(contamination=0.1, tol=1e-6).fit(X)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert np.mean(model.predict(X) == -1) == 0.1
+
+
+@WAYS
 @KINDS
 def test_the_solution_is_that_of_the_ordinary_estimator(client, kind, y, distribute):
     expected = kind._local_class(tol=1e-6).fit(X, y)

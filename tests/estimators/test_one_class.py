@@ -92,6 +92,9 @@ def test_fit_predict_marks_the_outlier():
 def test_bad_parameters_are_named():
     with pytest.raises(ValueError, match="'nu' parameter"):
         OneClassSVM(nu=0.0).fit([[0.0], [1.0]])
+    for bad in ("margin", 0.0, 0.51, None):
+        with pytest.raises(ValueError, match="'contamination' parameter"):
+            OneClassSVM(contamination=bad).fit([[0.0], [1.0]])
     with pytest.raises(ValueError, match="weights"):
         OneClassSVM().fit([[0.0], [1.0]], sample_weight=[0.0, 0.0])
 

@@ -78,7 +78,7 @@ def test_training_outliers_are_the_support_vectors():
     X = data(load_breast_cancer)
     shares = []
     for C in (1.0, 100.0, 1e4):
-        model = L2OneClassSVM(C=C, gamma=0.1, tol=1e-9).fit(X)
+        model = L2OneClassSVM(C=C, gamma=0.1, tol=1e-9, contamination="margin").fit(X)
         outside = np.flatnonzero(model.predict(X) == -1)
         # Up to samples that lie on the boundary to the tolerance.
         odd = np.setxor1d(outside, model.support_)
@@ -89,22 +89,23 @@ def test_training_outliers_are_the_support_vectors():
 
 def test_everything_is_an_outlier_where_C_is_small():
     X = data(load_iris)
-    model = L2OneClassSVM(C=1e-3).fit(X)
+    model = L2OneClassSVM(C=1e-3, contamination="margin").fit(X)
     assert (model.fit_predict(X) == -1).all() and len(model.support_) == len(X)
 
 
 def test_fit_predict_marks_the_outlier_and_ranks_it_last():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(100, 2)), [[20.0, 20.0]]])
-    model = L2OneClassSVM(C=100.0, gamma=0.1)
-    assert model.fit_predict(X)[-1] == -1
+    for kind in ({"contamination": "margin"}, {"contamination": 0.01}, {"C": 1.0}):
+        model = L2OneClassSVM(**{"C": 100.0, "gamma": 0.1, **kind})
+        assert model.fit_predict(X)[-1] == -1
     assert model.predict([[0.0, 0.0], [-20.0, 20.0]]).tolist() == [1, -1]
     assert model.score_samples([[0.0, 0.0]]) > model.score_samples([[5.0, 5.0]])
 
 
-def test_decision_is_score_less_offset_and_offset_is_one():
+def test_decision_is_score_less_offset_and_offset_of_the_margin_is_one():
     X = data(load_iris)
-    model = L2OneClassSVM().fit(X)
+    model = L2OneClassSVM(contamination="margin").fit(X)
     np.testing.assert_array_equal(model.offset_, [1.0])
     np.testing.assert_array_equal(model.intercept_, [-1.0])
     np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - 1.0)
@@ -240,6 +241,9 @@ def test_data_around_the_origin_are_kept_feasible_by_the_slacks():
         ({"C": -1.0}, "'C' parameter"),
         ({"C": np.inf}, "'C' parameter"),
         ({"tol": 0.0}, "'tol' parameter"),
+        ({"contamination": 0.0}, "'contamination' parameter"),
+        ({"contamination": 0.6}, "'contamination' parameter"),
+        ({"contamination": "nu"}, "'contamination' parameter"),
         ({"solver": "nearest"}, "Unknown solver 'nearest'"),
         ({"kernel": "cubic"}, "'kernel' parameter"),
     ],

@@ -176,7 +176,8 @@ def test_regions_are_the_predictions(model):
 
 
 @pytest.mark.parametrize(
-    "model", [OneClassSVM(nu=0.2), L2OneClassSVM(C=10.0), sklearn.svm.OneClassSVM(nu=0.2)]
+    "model",
+    [OneClassSVM(nu=0.2), L2OneClassSVM(C=10.0, contamination="margin"), sklearn.svm.OneClassSVM(nu=0.2)],
 )
 def test_one_class_machines_mark_inliers_and_outliers(model):
     display = draw(model.set_params(tol=1e-6).fit(X), X)

@@ -430,3 +430,22 @@ def test_a_manipulated_calibrator_is_refused(name, change):
     native.write(out, content, arrays)
     with pytest.raises(ModelFileError):
         load(io.BytesIO(out.getvalue()))
+
+
+@pytest.mark.parametrize("contamination", ["auto", "margin", 0.1])
+def test_a_threshold_is_stored(contamination):
+    model = again(L2OneClassSVM(contamination=contamination).fit(X))
+    assert model.contamination == contamination and (model.offset_ == 1.0) == (contamination == "margin")
+
+
+def test_a_file_without_contamination_is_one_of_the_margin():
+    content, arrays = native.read(
+        io.BytesIO(bytes_of(L2OneClassSVM(contamination="margin").fit(X))), "", None
+    )
+    del content["model"]["parameters"]["contamination"]
+    file = io.BytesIO()
+    native.write(file, content, arrays)
+    file.seek(0)
+    model = load(file)
+    assert model.contamination == "margin" and model.offset_ == 1.0
+    assert model.fit(X).offset_ == 1.0

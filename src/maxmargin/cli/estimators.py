@@ -31,7 +31,7 @@ def make_estimator(name: str, parameters: dict[str, Any]) -> Any:
     for parameter, value in parameters.items():
         if parameter not in known:
             raise BadInput(f"--machine {name} has no parameter {parameter}: use one of {', '.join(known)}")
-        if parameter in ("gamma", "class_weight") and isinstance(value, str):
+        if parameter in ("gamma", "class_weight", "contamination") and isinstance(value, str):
             value = _number_or_text(value)
         estimator.set_params(**{parameter: value})
     return estimator

@@ -88,6 +88,13 @@ Nu = Annotated[
         show_default="0.5",
     ),
 ]
+Contamination = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_MODEL, show_default="auto",
+        help="Share of outliers in the training data in (0, 0.5], auto, or margin (one-class, l2-one-class).",
+    ),
+]  # fmt: skip
 Epsilon = Annotated[
     float | None,
     typer.Option(

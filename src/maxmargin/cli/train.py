@@ -28,6 +28,7 @@ def train(
     degree: o.Degree = None,
     coef0: o.Coef0 = None,
     nu: o.Nu = None,
+    contamination: o.Contamination = None,
     epsilon: o.Epsilon = None,
     loss: o.Loss = None,
     class_weight: o.ClassWeight = None,
@@ -52,8 +53,9 @@ def train(
         from maxmargin.cli.training_data import prepare
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
-        loss=loss, class_weight=class_weight, solver=solver, tol=tol, cache_size=cache_size,
-        max_time=max_time, n_jobs=n_jobs, verbose=True if verbose and not json else None,
+        contamination=contamination, loss=loss, class_weight=class_weight, solver=solver, tol=tol,
+        cache_size=cache_size, max_time=max_time, n_jobs=n_jobs,
+        verbose=True if verbose and not json else None,
     )  # fmt: skip
     with working("reading data"):
         task = prepare(

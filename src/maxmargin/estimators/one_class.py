@@ -10,7 +10,8 @@ import numpy as np
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
-from maxmargin._sklearn import Interval, fit_context, with_callbacks
+from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
+from maxmargin.estimators._contamination import SHARE
 from maxmargin.estimators._one_class import BaseOneClass
 from maxmargin.estimators._outcome import report
 from maxmargin.estimators._rescaled import as_stored
@@ -33,6 +34,12 @@ class OneClassSVM(BaseOneClass):
         See `maxmargin.SVC`.
     nu : float, default=0.5
         In (0, 1]: bounds the share of outliers from above and that of support vectors from below.
+    contamination : "auto" or float, default="auto"
+        The share of training rows that are outliers. With "auto", as in scikit-learn and LIBSVM, nu decides:
+        the boundary is that of the optimum. A number in (0, 0.5] moves the boundary along the scores until
+        this share of the training rows (of their weights) is outside, or as much of it as rows with equal
+        scores allow. The coefficients are the same, and so is their certificate, which is about the optimum
+        and not about the offset.
     shrinking, cache_size, verbose, max_iter, solver, max_time, n_jobs, warm_start
         See `maxmargin.SVC`.
 
@@ -41,7 +48,7 @@ class OneClassSVM(BaseOneClass):
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
         See `maxmargin.SVC`.
     offset_ : ndarray of shape (1,)
-        ``decision_function = score_samples - offset_``.
+        ``decision_function = score_samples - offset_``; set by `contamination`.
     n_iter_ : int
         Pair steps.
     dual_gap_ : float
@@ -62,12 +69,15 @@ class OneClassSVM(BaseOneClass):
     array([ 1, -1])
     >>> clf.score_samples([[0.45], [3.0]]).round(1)
     array([2.1, 0. ])
+    >>> OneClassSVM(gamma="auto", contamination=0.2).fit_predict(X)
+    array([ 1,  1,  1,  1, -1])
     """
 
     _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False),)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseOneClass._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+        "contamination": [StrOptions({"auto"}), SHARE],
     }
 
     def __init__(
@@ -87,6 +97,7 @@ class OneClassSVM(BaseOneClass):
         max_time: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        contamination: str | float = "auto",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -102,6 +113,7 @@ class OneClassSVM(BaseOneClass):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.contamination = contamination
 
     @fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
@@ -132,6 +144,8 @@ class OneClassSVM(BaseOneClass):
         used = np.flatnonzero(solution.u)
         coef, offset = problem.scale * solution.u[None, used], problem.scale * solution.offset
         self._keep(X, order, used, coef, offset, solution)
+        if self.contamination != "auto":
+            self._cut(X, order, weight[order], problem.scale * solution.gradient)
         solution = as_stored(problem, solution, lengths, self.tol)
         self.dual_gap_, self.relative_gap_ = solution.gap * problem.scale**2, solution.relative_gap
         self._keep_starts([("all", Start(order, solution.u))])

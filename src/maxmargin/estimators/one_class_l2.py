@@ -10,8 +10,9 @@ import numpy as np
 
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
-from maxmargin._sklearn import Interval, fit_context, with_callbacks
+from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
 from maxmargin.dual import Dual, relative_to_value
+from maxmargin.estimators._contamination import SHARE, three_sigma
 from maxmargin.estimators._one_class import BaseOneClass
 from maxmargin.estimators._outcome import report
 from maxmargin.estimators._rescaled import as_stored
@@ -24,6 +25,11 @@ from maxmargin.solvers.solutions import Solutions
 
 class L2OneClassSVM(BaseOneClass):
     r"""One-class SVM with squared slacks, the problem of OneClassMaxMinOver.
+
+    By default the outliers are the rows whose score is more than three standard deviations below the mean of
+    the training scores: at most a tenth of the training rows on any data, and hardly any on clean data. The
+    paper's boundary, ``contamination="margin"``, calls every support vector an outlier: with the default C
+    that is from a tenth of the rows to all of them, even on clean data.
 
     .. math::
 
@@ -39,12 +45,20 @@ class L2OneClassSVM(BaseOneClass):
         w = \sum_i \alpha_i \phi(x_i),\qquad \xi_i = \alpha_i / C,\qquad
         f(x) = \sum_i \alpha_i k(x_i, x) - 1.
 
-    **Outliers.** Every support vector has a positive slack, :math:`f(x_i) = -\alpha_i/C < 0`, and all other
-    training samples have :math:`f(x_i) \ge 0`: the outliers among the training samples are just the support
-    vectors (up to `tol`). C sets their number only indirectly: as a rule, the smaller C, the more there are,
-    and below some C all samples are outliers, whether at the edge of the data or far off. Rank by
-    `score_samples`, raise C until the share is what you want, or use `maxmargin.OneClassSVM`, whose nu bounds
-    it. The kernel should have the data on one side of the origin, as rbf and laplacian kernels do; otherwise
+    **Outliers.** `score_samples` ranks the rows; `contamination` chooses where the line is drawn.
+
+    - "margin", the paper's: f(x) < 0. Every support vector has a positive slack,
+      :math:`f(x_i) = -\alpha_i/C < 0`, and all other training samples have :math:`f(x_i) \ge 0`: the outliers
+      among the training samples are just the support vectors (up to `tol`). C sets their number only
+      indirectly: as a rule, the smaller C, the more there are, and below some C all samples are outliers,
+      whether at the edge of the data or far off.
+    - "auto": three standard deviations below the mean score of the training rows, or at the margin if that is
+      lower. By Cantelli's inequality at most 10 % of the training rows are outside, and on clean data
+      some 0 % to 3 %. Where more than some 5 % are outliers, they widen the spread and hide each other:
+      give their share.
+    - a share of the training rows, as for `sklearn.ensemble.IsolationForest`.
+
+    The kernel should have the data on one side of the origin, as rbf and laplacian kernels do; otherwise
     nothing but the slacks makes the problem feasible.
 
     Parameters
@@ -59,6 +73,10 @@ class L2OneClassSVM(BaseOneClass):
         `maxmargin.dual.one_class_l2`. All find the same solution; "maxminover" is the slowest at small `tol`.
     max_time, n_jobs, warm_start
         See `maxmargin.SVC`. With ``solver="maxminover"`` a warm start continues from the counters.
+    contamination : {"auto", "margin"} or float, default="auto"
+        Where the boundary is, see above; a number in (0, 0.5] is the share of the training rows (of their
+        weights) outside, or as much of it as rows with equal scores allow. The coefficients are the same, and
+        so is their certificate.
 
     Attributes
     ----------
@@ -67,7 +85,8 @@ class L2OneClassSVM(BaseOneClass):
     dual_coef_ : ndarray of shape (1, n_SV)
         alpha.
     offset_, intercept_ : ndarray of shape (1,)
-        1 and -1: ``decision_function = score_samples - offset_``.
+        ``decision_function = score_samples - offset_``, and the intercept is ``-offset_``; the offset is 1
+        for ``contamination="margin"``.
     n_iter_ : int
         Steps of the solver.
     dual_gap_ : float
@@ -89,8 +108,9 @@ class L2OneClassSVM(BaseOneClass):
     >>> from maxmargin import L2OneClassSVM
     >>> X = [[0], [0.44], [0.45], [0.46], [1]]
     >>> clf = L2OneClassSVM(C=1000.0, gamma="auto").fit(X)
-    >>> clf.predict([[0.45], [3.0]])
-    array([ 1, -1])
+    >>> clf.predict(X), clf.predict([[0.45], [3.0]])
+    (array([1, 1, 1, 1, 1]), array([ 1, -1]))
+    >>> clf = L2OneClassSVM(C=1000.0, gamma="auto", contamination="margin").fit(X)
     >>> clf.support_, clf.predict(X)
     (array([0, 4], dtype=int32), array([-1,  1,  1,  1, -1]))
     """
@@ -101,6 +121,7 @@ class L2OneClassSVM(BaseOneClass):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseOneClass._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="neither")],
+        "contamination": [StrOptions({"auto", "margin"}), SHARE],
     }
 
     def __init__(
@@ -119,6 +140,7 @@ class L2OneClassSVM(BaseOneClass):
         max_time: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        contamination: str | float = "auto",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -133,6 +155,7 @@ class L2OneClassSVM(BaseOneClass):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.contamination = contamination
 
     @fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
@@ -175,7 +198,12 @@ class L2OneClassSVM(BaseOneClass):
                 "The dual coefficients are not finite: under this kernel no hyperplane has the samples on "
                 "one side. Lower C, or use the rbf kernel."
             )
-        self._keep(X, order, used, coef, np.ones(1), solution)
+        scores, offset = (solution.gradient - problem.ridge * solution.u) / rho, 1.0
+        if self.contamination == "auto":
+            offset = three_sigma(scores, weight[order], offset)
+        self._keep(X, order, used, coef, np.array([offset]), solution)
+        if not isinstance(self.contamination, str):
+            self._cut(X, order, weight[order], scores)
         # The model stores u / rho, rounded once more.
         solution = as_stored(problem, solution, lengths, self.tol)
         self.dual_gap_, self.relative_gap_ = _gaps(problem, solution, rho)

@@ -6,6 +6,7 @@ Names that begin with an underscore are names in files only; format 1 has them f
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -227,7 +228,7 @@ ESTIMATORS: dict[str, Entry] = {
     "SVC": _ONE_VS_ONE,
     "NuSVC": _ONE_VS_ONE,
     "OneClassSVM": _OUTLIERS,
-    "L2OneClassSVM": _OUTLIERS,
+    "L2OneClassSVM": replace(_OUTLIERS, earlier={"contamination": "margin"}),
     "SVR": Entry("maxmargin", _REGRESSION, _single_sizes, _finish_svm, begin=_begin_svm),
     "NuSVR": Entry(
         "maxmargin",

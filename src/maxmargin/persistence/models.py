@@ -111,6 +111,6 @@ def _with_parameters(name: str, stored: Any) -> Any:
     parameters = {key: decode(value, f"a parameter {key!r}") for key, value in stored.items()}
     if any(isinstance(value, float) and value != value for value in parameters.values()):
         raise Refused("a parameter that is NaN")
-    estimator.set_params(**parameters)
+    estimator.set_params(**{**ENTRIES[name].earlier, **parameters})
     validate_parameters(estimator)
     return estimator

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -186,6 +186,8 @@ class Entry:
         The name of the class labels among the values, if there are any.
     begin : callable
         Returns the values, by name, that are not attributes of an estimator to be stored.
+    earlier : dict
+        Parameters that files of earlier versions do not have, with what these versions did.
     """
 
     module: str
@@ -194,3 +196,4 @@ class Entry:
     finish: Callable[[Any, Values, Sizes], None]
     labels: str | None = None
     begin: Callable[[Any], Values] = lambda estimator: {}
+    earlier: Mapping[str, Any] = field(default_factory=dict)

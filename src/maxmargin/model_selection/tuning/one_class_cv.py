@@ -32,6 +32,9 @@ class OneClassSVMCV(OutlierMixin, BaseTuner):
     train_on : {"all", "inliers"}, default="all"
         Rows that train: all of them, as in `GridSearchCV`, or those with the label 1, to find what is new.
         All rows are used for scores, where they are held out.
+    contamination : "auto" or float, default="auto"
+        See `OneClassSVM`: the share of the rows that train, of each fold and in the end, that are outside.
+        Scores of labels, such as "balanced_accuracy", are those of this boundary.
     kernel, scale, refine, select, tol, cache_size, max_time, n_jobs, random_state, checkpoint, progress,
     verbose
         See `SVCCV`.
@@ -65,6 +68,7 @@ class OneClassSVMCV(OutlierMixin, BaseTuner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseTuner._parameter_constraints,
         "train_on": [StrOptions({"all", "inliers"})],
+        "contamination": OneClassSVM._parameter_constraints["contamination"],
     }
 
     def __init__(
@@ -85,6 +89,7 @@ class OneClassSVMCV(OutlierMixin, BaseTuner):
         checkpoint: Any = None,
         progress: bool | None = None,
         verbose: int = 0,
+        contamination: str | float = "auto",
     ) -> None:
         self.kernel = kernel
         self.scale = scale
@@ -101,6 +106,7 @@ class OneClassSVMCV(OutlierMixin, BaseTuner):
         self.checkpoint = checkpoint
         self.progress = progress
         self.verbose = verbose
+        self.contamination = contamination
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Choose the parameters, then fit with them.
@@ -163,7 +169,7 @@ class OneClassSVMCV(OutlierMixin, BaseTuner):
 
     def _untrained(self, **params: Any) -> Any:
         given = {"tol": self.tol, "cache_size": self.cache_size, "n_jobs": self.n_jobs}
-        return OneClassSVM(**{**given, **params})
+        return OneClassSVM(**{**given, "contamination": self.contamination, **params})
 
     def _surface(self, estimator: Any, X: Any, y: Any, splits: Sequence[Split], **shared: Any) -> Surface:
         only = self.train_on == "inliers"
