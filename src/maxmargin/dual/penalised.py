@@ -57,7 +57,7 @@ def penalised_bias(problem: Dual, scale: float = 1.0) -> Dual:
     square = squared_scale(scale)
     if problem.n_groups != 1 or problem.sums[0] != 0 or problem.coupling.shape != (1, 1) or problem.shift:
         raise ValueError(
-            f"A bias can be penalised in a problem with one sum, which is 0: {problem.name!r} is none."
+            f"A bias can be penalised in a problem with one sum, which is 0: {problem.name!r} is another one."
         )
     first = problem.row[:1]
     return replace(
