@@ -27,7 +27,7 @@ _RIVALS = {
 _READINGS = {"s^2": "[-1, 1], σ²", "s": "[-1, 1], σ", "s, standardised": "standardised, σ"}
 _WAYS = {
     "heuristic": "heuristic", "upwards": "up in C", "tree": "tree", "tree_capped": "tree, capped",
-    "heuristic_doubled": "heuristic, doubled", "tree_doubled": "tree, doubled",
+    "heuristic_doubled": "heuristic, doubling", "tree_doubled": "tree, doubling",
 }  # fmt: skip
 
 

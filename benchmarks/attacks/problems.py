@@ -26,7 +26,7 @@ DIFFICULTIES = (
     "text",
 )  # fmt: skip
 EVERY = ("auto", "batch", "smo", "smo-first-order", "rosen", "rosen-conjugate")
-HULLS = ("mdm", "mdm-accelerated", "npa", "gilbert", "maxminover")
+HULLS = ("mdm", "mdm-accelerated", "npa", "gilbert", "maxminover", "maxminover-doubling")
 SOLVERS = {
     "SVC": (*EVERY, "simple", "simple-block"),
     "SVC squared": (*EVERY, "simple", "simple-block", "geometric", "direct", *HULLS),

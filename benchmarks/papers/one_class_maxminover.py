@@ -18,8 +18,9 @@ norm; a 20 x 20 logarithmic grid, C in [1, 1e5], sigma in [0.1, 5], gap 1e-4. Ev
   neighbour i, itself trained cold. An edge that takes more than the steps of node j trained cold is left out.
 
 Warm starts take the unscaled counters, as in the paper. Then the inertia of the counters is limited: at a
-warm start they are scaled down so that they add up to no more than those of the parent trained cold; or down
-or up to twice that, in the costs too. Both need to know the cold trainings, as the tree does.
+warm start they are scaled down so that they add up to no more than those of the parent trained cold, which
+has to be known. Last, `MaxMinOver(doubling=True)`, which needs to know nothing: cold, along the heuristic
+path, and along the tree of its own costs.
 
 The cost is in steps, and in seconds of the processor in training (one core; kernel matrices, one exponential
 of the squared distances per sigma, are not counted). The gap is looked at every 100 steps.
@@ -44,7 +45,13 @@ sys.path.insert(0, str(File(__file__).parent.parent))
 from datasets import MissingData, whole
 from maxmargin.model_selection import Grid, Path, arborescence, cost_matrix, heuristic, up
 from maxmargin.solvers.papers._hull import Hulls, Turn
-from maxmargin.solvers.papers.maxminover import CounterRule, apportion, counter_steps, feasibility_gap
+from maxmargin.solvers.papers.maxminover import (
+    CounterRule,
+    apportion,
+    counter_steps,
+    feasibility_gap,
+    fitting_total,
+)
 from report import geometric_mean, write
 
 Floats = NDArray[np.float64]
@@ -63,31 +70,48 @@ WAYS = {
     "upwards": "up in C",
     "tree": "tree",
     "tree_capped": "tree, counters capped",
-    "heuristic_doubled": "heuristic, doubled",
-    "tree_doubled": "tree, doubled",
+    "cold_doubled": "cold, doubling",
+    "heuristic_doubled": "heuristic, doubling",
+    "tree_doubled": "tree, doubling",
 }
 
 
 class Training:
     """OneClassMaxMinOver over a kernel matrix, with the library's compiled steps."""
 
-    def __init__(self, K: Floats, C: float, counts: Floats | None = None, refresh: int = LOOK_EVERY) -> None:
+    def __init__(
+        self,
+        K: Floats,
+        C: float,
+        counts: Floats | None = None,
+        refresh: int = LOOK_EVERY,
+        doubling: bool = False,
+    ) -> None:
         m = len(K)
-        self.ridge, self.refresh, self.steps = np.full(m, 1.0 / C), refresh, 0
+        self.ridge, self.refresh, self.doubling, self.steps = np.full(m, 1.0 / C), refresh, doubling, 0
         self.hulls = Hulls(
             np.array([0, m]), np.ones(m), self.ridge, np.diag(K) + self.ridge, 0.0, K, np.arange(m),
             np.ones(m, bool), np.arange(m), True,
         )  # fmt: skip
         self.counts = np.eye(1, m)[0] if counts is None else counts.copy()
-        used = np.flatnonzero(self.counts)
-        self.margins = self.counts[used] @ K[used] + self.ridge * self.counts
+        self.margins = self._margins(K)
+        if doubling and counts is not None:
+            total = float(counts.sum())
+            fitting = fitting_total(self.hulls, self.counts / total, self.margins / total)
+            if fitting < total:
+                self.counts = apportion(counts, fitting)
+                self.margins = self._margins(K)
         # As if the last look were long ago: a start that is good enough takes no step.
         self._progress = np.array([self.counts.sum(), float(refresh), 0.0])
         self._report, self._need = np.zeros(4, np.int64), np.zeros(4, np.int64)
 
+    def _margins(self, K: Floats) -> Floats:
+        used = np.flatnonzero(self.counts)
+        return np.asarray(self.counts[used] @ K[used] + self.ridge * self.counts)
+
     def run(self, gap: float, max_iter: int) -> Training:
         """On until the gap or the number of steps (in all) is reached."""
-        rule = CounterRule(self.refresh, anew=True, by_gap=True, tol=gap, noise=0.0)
+        rule = CounterRule(self.refresh, True, True, gap, 0.0, self.doubling)
         turn = Turn(max_iter, self._need, self._report, np.zeros(1, np.int64))
         counter_steps(self.hulls, self.counts, self.margins, self._progress, rule, turn)
         self.steps = int(self._report[0])
@@ -208,35 +232,38 @@ class Pilot:
             s: np.exp(-distances / (2.0 * s**2)) for s in {grid[node]["sigma"] for node in range(len(grid))}
         }
         self.cold = [self.train(node, None) for node in range(len(grid))]
+        self.cold_doubled = [self.train(node, None, doubling=True) for node in range(len(grid))]
 
-    def train(self, node: int, counts: Floats | None, max_iter: int | None = None) -> Cost:
+    def train(
+        self, node: int, counts: Floats | None, max_iter: int | None = None, doubling: bool = False
+    ) -> Cost:
         """From the given counters, or cold."""
         values = self.grid[node]
         began = time.thread_time()
-        training = Training(self._kernels[values["sigma"]], values["C"], counts)
+        training = Training(self._kernels[values["sigma"]], values["C"], counts, doubling=doubling)
         training.run(GAP, self.max_iter if max_iter is None else max_iter)
         seconds = time.thread_time() - began
         return Cost(training.steps, seconds, training.counts, training.gap() <= GAP)
 
-    def along(self, path: Path, start: Start) -> list[Cost]:
+    def along(self, path: Path, start: Start, doubling: bool = False) -> list[Cost]:
         """The cost of the nodes, each from the counters of its parent."""
 
         def train(node: int, before: tuple[int, Cost] | None) -> tuple[int, Cost]:
-            return node, self.train(node, None if before is None else start(before[0], before[1].counts))
+            counts = None if before is None else start(before[0], before[1].counts)
+            return node, self.train(node, counts, doubling=doubling)
 
         return [cost for _, (_, cost) in path.follow(train)]
 
-    def costs(self, start: Start) -> Any:
+    def costs(self, doubling: bool = False) -> Any:
         """cost(i, j); infinite where a cold training takes fewer steps."""
+        alone = self.cold_doubled if doubling else self.cold
 
-        def warm(node: int, parent: tuple[int, Floats]) -> float:
-            most = self.cold[node].steps
-            cost = self.train(node, start(*parent), max_iter=max(1, most))
+        def warm(node: int, counts: Floats) -> float:
+            most = alone[node].steps
+            cost = self.train(node, counts, max(1, most), doubling)
             return cost.steps if cost.reached and cost.steps <= most else np.inf
 
-        return cost_matrix(
-            self.grid, lambda node: (self.cold[node].steps, (node, self.cold[node].counts)), warm
-        )
+        return cost_matrix(self.grid, lambda node: (alone[node].steps, alone[node].counts), warm)
 
     def kept(self, node: int, counts: Floats) -> Floats:
         """As in the paper."""
@@ -245,10 +272,6 @@ class Pilot:
     def capped(self, node: int, counts: Floats) -> Floats:
         """No more counts than the node has when it is trained cold."""
         return with_total(counts, min(float(counts.sum()), float(self.cold[node].counts.sum())))
-
-    def doubled(self, node: int, counts: Floats) -> Floats:
-        """Twice the counts that the node has when it is trained cold."""
-        return with_total(counts, 2.0 * float(self.cold[node].counts.sum()))
 
 
 def with_total(counts: Floats, total: float) -> Floats:
@@ -260,26 +283,27 @@ def one_class(X: Floats, grid: Grid, max_iter: int) -> dict[str, Any]:
     pilot = Pilot(X, grid, max_iter)
     out: dict[str, Any] = {"rows": len(X), "nodes": len(grid), "cold": summary(pilot.cold)}
     spine = heuristic(grid, spine="sigma")
-    costs, cold = pilot.costs(pilot.kept)
+    costs, cold = pilot.costs()
     tree = arborescence(costs, cold, cold_starts="any")
-    doubled, _ = pilot.costs(pilot.doubled)
-    doubled_tree = arborescence(doubled, cold, cold_starts="any")
+    doubled, cold_doubled = pilot.costs(doubling=True)
+    doubled_tree = arborescence(doubled, cold_doubled, cold_starts="any")
     for name, path, start in (
         ("heuristic", spine, pilot.kept),
         ("upwards", up(grid, "C", spine={"sigma": "down"}), pilot.kept),
         ("tree", tree, pilot.kept),
         ("tree_capped", tree, pilot.capped),
-        ("heuristic_doubled", spine, pilot.doubled),
-        ("tree_doubled", doubled_tree, pilot.doubled),
     ):
         out[name] = summary(pilot.along(path, start))
+    out["cold_doubled"] = summary(pilot.cold_doubled)
+    for name, path in (("heuristic_doubled", spine), ("tree_doubled", doubled_tree)):
+        out[name] = summary(pilot.along(path, pilot.kept, doubling=True))
     taken = [(parent, node) for parent, node in tree.pairs() if parent >= 0]
     out["shares"] = {
         kind: sum(grid.step(parent, *way) == node for parent, node in taken) / len(taken)
         for kind, way in DIRECTIONS.items()
     }
     out["estimate"] = float(tree.node_costs(costs, cold).sum())
-    out["estimate_doubled"] = float(doubled_tree.node_costs(doubled, cold).sum())
+    out["estimate_doubled"] = float(doubled_tree.node_costs(doubled, cold_doubled).sum())
     out["no_better"] = float(np.isinf(costs.data).mean())
     out["cold_in_tree"] = len(tree.roots)
     out["path"] = tree
@@ -313,12 +337,20 @@ def row_of(name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
             for way, label in WAYS.items()
         },
         "tree by its costs": f"{100 * sum(f['estimate'] for f in found) / cold_steps:.1f}",
-        "doubled": f"{100 * sum(f['estimate_doubled'] for f in found) / cold_steps:.2f}",
+        "tree by its costs, doubling": f"{100 * sum(f['estimate_doubled'] for f in found) / cold_steps:.2f}",
         "edges " + " / ".join(DIRECTIONS) + " %": " / ".join(f"{100 * v:.0f}" for v in mean.values()),
         "cold nodes in the tree": " + ".join(str(f["cold_in_tree"]) for f in found),
-        "unfinished cold / heuristic / tree / capped": " / ".join(
+        "unfinished cold / heuristic / tree / capped / doubling: cold, heuristic, tree": " / ".join(
             str(sum(f[way]["unfinished"] for f in found))
-            for way in ("cold", "heuristic", "tree", "tree_capped")
+            for way in (
+                "cold",
+                "heuristic",
+                "tree",
+                "tree_capped",
+                "cold_doubled",
+                "heuristic_doubled",
+                "tree_doubled",
+            )
         ),
     }
 
@@ -451,7 +483,7 @@ def main() -> None:
         "each node starts from one that was itself started warm, with the counts of the whole path: where "
         "these are many, a step moves little, and the tree may take far more than its costs. Capped: at a "
         "warm start the counters are scaled down to the total that the parent has when trained cold. "
-        "Doubled: scaled, down or up, to twice that, also where the costs are measured.",
+        "Doubling: MaxMinOver(doubling=True), also where the costs are measured.",
         f"{100 * np.mean([f['no_better'] for f in everything]):.0f} % of the grid's edges take more steps "
         "than a cold training.",
     ]

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import qp
 from maxmargin import L2OneClassSVM, dual
 
-SOLVERS = ["auto", "batch", "smo", "mdm", "mdm-accelerated", "npa", "maxminover"]
+SOLVERS = ["auto", "batch", "smo", "mdm", "mdm-accelerated", "npa", "maxminover", "maxminover-doubling"]
 
 
 def data(loader):

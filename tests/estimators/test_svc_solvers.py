@@ -858,7 +858,10 @@ def test_one_class_svm_names_the_solvers_that_can(solver):
 
 @pytest.mark.parametrize("solver", ["MDM", "mdm_accelerated", "nearest", ""])
 def test_unknown_names_are_answered_with_the_known_ones(solver):
-    with pytest.raises(ValueError, match=r"Unknown solver.*gilbert, maxminover, mdm, mdm-accelerated, .*npa"):
+    with pytest.raises(
+        ValueError,
+        match=r"Unknown solver.*gilbert, maxminover, maxminover-doubling, mdm, mdm-accelerated, .*npa",
+    ):
         machine(solver).fit(*tiny())
 
 

@@ -695,7 +695,9 @@ def test_a_solver_that_makes_no_steps_ends_as_stalled():
     assert Idle().solve(problem, Gram(X, gamma=1.0)).status is Status.STALLED
 
 
-@pytest.mark.parametrize("solver", ["gilbert", "maxminover", "mdm", "mdm-accelerated", "npa"])
+@pytest.mark.parametrize(
+    "solver", ["gilbert", "maxminover", "maxminover-doubling", "mdm", "mdm-accelerated", "npa"]
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_hulls_of_an_indefinite_kernel_come_to_an_end(solver, seed):
     rng = np.random.default_rng(seed)

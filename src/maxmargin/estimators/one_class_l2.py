@@ -69,8 +69,9 @@ class L2OneClassSVM(BaseOneClass):
     kernel, degree, gamma, coef0, tol, cache_size, verbose, max_iter
         See `maxmargin.SVC`. The violation that `tol` bounds is that of the solution scaled to margin 1.
     solver : str or Solver, default="auto"
-        "auto" (the same as "batch"), "maxminover", the paper's, "mdm-accelerated", or any other that takes
-        `maxmargin.dual.one_class_l2`. All find the same solution; "maxminover" is the slowest at small `tol`.
+        "auto" (the same as "batch"), "maxminover", the paper's, "maxminover-doubling", the same in far fewer
+        steps, "mdm-accelerated", or any other that takes `maxmargin.dual.one_class_l2`. All find the same
+        solution; "maxminover" is the slowest at small `tol`.
     max_time, n_jobs, warm_start
         See `maxmargin.SVC`. With ``solver="maxminover"`` a warm start continues from the counters.
     contamination : {"auto", "margin"} or float, default="auto"

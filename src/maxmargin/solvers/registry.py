@@ -18,6 +18,7 @@ _BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "geometric": ("papers.geometric", "GeometricSVM", {}),
     "gilbert": ("papers.gilbert", "Gilbert", {}),
     "maxminover": ("papers.maxminover", "MaxMinOver", {}),
+    "maxminover-doubling": ("papers.maxminover", "MaxMinOver", {"doubling": True}),
     "mdm": ("papers.mdm", "MDM", {}),
     "mdm-accelerated": ("papers.mdm", "MDM", {"accelerate": True}),
     "npa": ("papers.npa", "NPA", {}),

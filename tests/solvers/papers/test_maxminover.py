@@ -470,6 +470,7 @@ def test_a_refresh_that_is_no_positive_whole_number_is_refused(refresh):
 def test_repr_shows_the_refresh():
     assert repr(MaxMinOver()) == "MaxMinOver(refresh=1000)"
     assert repr(MaxMinOver(inertia=9)) == "MaxMinOver(refresh=1000, inertia=9)"
+    assert repr(solvers.get("maxminover-doubling")) == "MaxMinOver(refresh=1000, doubling=True)"
     assert repr(solvers.get("maxminover")) == "MaxMinOver(refresh=1000)"
 
 
@@ -477,3 +478,120 @@ def test_repr_shows_the_refresh():
 def test_an_inertia_that_is_no_positive_whole_number_is_refused(inertia):
     with pytest.raises(ValueError, match="inertia must be a positive whole number"):
         MaxMinOver(inertia=inertia)
+
+
+# -- doubled counters ------------------------------------------------------------------------
+
+
+def best_total_by_definition(problem, Q, u):
+    """d'Qd / -d's of the direction of the next step, from dense matrices."""
+    s, d = Q @ u, -u.copy()
+    for k in range(problem.n_groups):
+        hull = np.flatnonzero(problem.group == k)
+        used = hull[u[hull] > 0]
+        d[hull[np.argmin(s[hull])]] += 2.0
+        d[used[np.argmax(s[used])]] -= 1.0
+    return (d @ Q @ d) / -(d @ s)
+
+
+@every_kind
+def test_a_doubled_step_is_never_longer_than_the_best_one_and_lowers_the_objective(kind):
+    X, y = data(30)
+    problem = KINDS[kind](y, ridge=0.1)
+    Q = qp.dense_q(problem, qp.rbf(X))
+    u = [problem.start()]
+    totals = [1.0]
+
+    def look(state, work):
+        fitting = best_total_by_definition(problem, Q, u[-1])
+        total = work.progress[0] - 1.0  # before the count that the step adds
+        assert total + 1.0 >= fitting * (1 - 1e-9)
+        factor = total / totals[-1]
+        assert np.log2(factor) == np.rint(np.log2(factor))
+        assert factor == 1.0 or 0.5 * total + 1.0 < fitting * (1 + 1e-9)  # no oftener than needed
+        assert state.u @ Q @ state.u < u[-1] @ Q @ u[-1]
+        counts = state.u * (total + 1.0)
+        assert np.abs(counts - np.rint(counts)).max() < 1e-6
+        u.append(state.u.copy())
+        totals.append(total + 1.0)
+
+    in_short_slices(MaxMinOver(doubling=True), 1, look).solve(
+        problem, gram_of(X), stop=Stop(1e-12, max_iter=150)
+    )
+    assert len(u) == 151 and totals[-1] > 1000
+
+
+@pytest.mark.parametrize("kind", ["one_class_l2", "minimum_norm", "nearest_points", "nearest_points-hard"])
+@pytest.mark.parametrize("seed", range(6))
+def test_doubled_counters_reach_a_small_tolerance(kind, seed):
+    problem, X, K, _, best = qp.solved_problem(kind, seed)
+    stop = Stop(1e-5, max_iter=2_000_000)
+    solution = MaxMinOver(doubling=True).solve(problem, qp.gram_of(X), stop=stop)
+    if best <= 1e-9:  # hulls that all but touch
+        assert solution.status in ("infeasible", "max_iter")
+        return
+    assert solution.status == "solved"
+    qp.assert_feasible(problem, solution.u)
+    Q = qp.dense_q(problem, K)
+    assert problem.violation(solution.u, Q @ solution.u) <= 1e-5 * (1 + 1e-6)
+    assert -1e-12 <= solution.objective - best <= solution.gap + 1e-13
+
+
+@every_kind
+def test_doubled_counters_take_a_small_share_of_the_steps(kind):
+    X, y = data(60)
+    problem, stop = KINDS[kind](y, ridge=0.01), Stop(1e-4, criterion="paper")
+    plain, doubled = (
+        MaxMinOver(10, doubling=doubling).solve(problem, gram_of(X), stop=stop) for doubling in (False, True)
+    )
+    assert plain.status == doubled.status == "solved"
+    assert doubled.n_iter < 0.2 * plain.n_iter
+    assert doubled.objective == pytest.approx(plain.objective, rel=1e-3)
+
+
+def test_counters_that_have_added_up_are_scaled_down_to_what_fits():
+    X, _ = data(60)
+    problem, other = (dual.one_class_l2(60, ridge=ridge) for ridge in (0.01, 1.0))
+    stop = Stop(1e-3, criterion="paper")
+    long = MaxMinOver(refresh=10).solve(problem, gram_of(X), stop=Stop(1e-12, max_iter=200_000))
+    counters = np.rint(long.u * long.details["total"])
+    inert = MaxMinOver(refresh=10).solve(other, gram_of(X), warm=counters, stop=stop)
+    fitted = MaxMinOver(refresh=10, doubling=True)
+    start = fitted.solve(other, gram_of(X), warm=counters, stop=Stop(1e-12, max_iter=0))
+    total = start.details["total"]
+    assert total == np.ceil(best_total_by_definition(other, qp.dense_q(other, qp.rbf(X)), long.u)) < 1000
+    assert start.gradient == pytest.approx(qp.dense_q(other, qp.rbf(X)) @ start.u, abs=1e-12)
+    warm = fitted.solve(other, gram_of(X), warm=counters, stop=stop)
+    assert warm.status == "solved" and warm.n_iter < 0.01 * inert.n_iter
+
+
+@every_kind
+def test_counters_that_fit_are_kept_whole(kind):
+    X, y = data(30)
+    problem = KINDS[kind](y, ridge=0.1)
+    first = MaxMinOver().solve(problem, gram_of(X), stop=Stop(1e-12, max_iter=20))
+    start = MaxMinOver(doubling=True).solve(
+        problem, gram_of(X), warm=np.rint(first.u * 21), stop=Stop(1e-12, max_iter=0)
+    )
+    assert start.details["total"] == 21
+    np.testing.assert_array_equal(start.u, first.u)
+
+
+@pytest.mark.parametrize("rows", [4, 7, 20])
+def test_doubling_with_a_small_cache_solves_too(rows):
+    X, y = data(40)
+    problem = dual.nearest_points(y, ridge=0.1)
+    gram = gram_of(X, cache_bytes=rows * 40 * 8)
+    solver = MaxMinOver(50, doubling=True)
+    large = solver.solve(problem, gram_of(X), stop=Stop(1e-4))
+    for warm in (None, large.u):
+        small = solver.solve(problem, gram, stop=Stop(1e-4), warm=warm)
+        assert small.status == "solved"
+        assert small.objective == pytest.approx(large.objective, rel=1e-6)
+
+
+def test_equal_points_and_single_vertices_do_not_double_without_end():
+    for points, ridge in ((np.ones((8, 2)), 0.5), (np.ones((8, 2)), 0.0), (np.ones((1, 2)), 0.5)):
+        problem = dual.one_class_l2(len(points), ridge=ridge)
+        solution = MaxMinOver(doubling=True).solve(problem, gram_of(points), stop=Stop(1e-8))
+        assert solution.status == "solved" and solution.details["total"] <= 2**41

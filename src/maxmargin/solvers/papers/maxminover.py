@@ -37,6 +37,19 @@ is a true bound whatever u is. (The paper's denominators are not P + 1, nor twic
 section 1.1 have the wrong sign before :math:`\alpha/C`.) :math:`\rho^2 (P - D)` is the certificate of
 `maxmargin.dual.Dual.gap` with the multipliers :math:`m_k` in place of the best ones, and so bounds
 :math:`f(u) - \min f` too.
+
+**Doubling** (not in the papers). The counters are a lattice: a step moves u by :math:`d/(T+1)`, T the sum of
+the counters of a hull and :math:`d = \sum_k 2e_{i_k} - e_{j_k} - u_k`. While T is small steps are too long
+and u goes around the solution; when it is large they are short. Twice the counters are the same u on a
+lattice twice as fine. So the counters are doubled before a step that would be longer than the best one along
+d, that is while
+
+.. math:: T + 1 < \frac{d^\top Q d}{-d^\top s} \qquad (s = Qu).
+
+Every step then lowers the error :math:`\delta = f(u) - \min f`, which is at most :math:`-d^\top s`, by at
+least :math:`\delta/(2T+2)`. T is at most t plus a constant over :math:`\delta`, so these shares have an
+infinite sum and the error falls to 0; steps that shrink geometrically could end short of the solution. At a
+warm start the counters are scaled down to the right-hand side, if they add up to more.
 """
 
 from __future__ import annotations
@@ -56,6 +69,7 @@ from maxmargin.solvers.papers._hull import (
     CALLS,
     ITERATIONS,
     NEEDED,
+    Hulls,
     HullSolver,
     HullWork,
     Turn,
@@ -63,6 +77,7 @@ from maxmargin.solvers.papers._hull import (
     barred,
     missing,
     no_extremes,
+    product,
     select,
 )
 from maxmargin.solvers.state import State
@@ -72,6 +87,8 @@ from maxmargin.solvers.state import State
 TOTAL, SINCE, STALE = range(3)
 # Counts per vertex up to which weights are resolved that come without counters.
 _FINEST = 1000
+# Largest total to which counters are doubled: as float64 they stay whole numbers for 2^12 times as many.
+_MOST = 2.0**40
 
 
 @dataclass
@@ -94,6 +111,8 @@ class CounterRule(NamedTuple):
     tol: float
     #: Largest error of a margin.
     noise: float
+    #: Whether counters are doubled where a step would be too long.
+    doubling: bool
 
 
 class MaxMinOver(HullSolver[CounterWork]):
@@ -110,17 +129,22 @@ class MaxMinOver(HullSolver[CounterWork]):
     inertia : int, optional
         What the counters of a warm start may add up to in each hull at most: above that they are scaled down,
         rounded. By default they are taken as they are.
+    doubling : bool
+        Double the counters before a step that would be longer than the best one in its direction, and scale
+        those of a warm start down where steps would be too short: far fewer steps, and no `inertia` to
+        choose.
 
     Notes
     -----
     ``Solution.details["total"]`` is what the counters of each hull add up to, so that ``total * u`` are the
     counters. A warm start may be counters (whole numbers) or weights; from counters a run goes on as if it
-    had never stopped, while weights are rounded to a lattice as fine as their smallest entry, within limits.
-    Counters are inert: where a problem has changed, moving a share of the weight takes that share of their
-    total in steps, so that counters which have added up over many runs can be a worse start than none. And
-    they are a lattice: where they are few, many must be added before a small error can be had. A good total
-    is about twice that with which a cold run ends on a similar problem: it is given as `inertia`, together
-    with counters that are multiplied by a whole number if they are too few.
+    had never stopped (without `doubling`), while weights are rounded to a lattice as fine as their smallest
+    entry, within limits. Counters are inert: where a problem has changed, moving a share of the weight takes
+    that share of their total in steps, so that counters which have added up over many runs can be a worse
+    start than none. And they are a lattice: where they are few, many must be added before a small error can
+    be had. A good total is about twice that with which a cold run ends on a similar problem: it is given as
+    `inertia`, together with counters that are multiplied by a whole number if they are too few. With
+    `doubling` the solver does both.
 
     Examples
     --------
@@ -131,21 +155,27 @@ class MaxMinOver(HullSolver[CounterWork]):
     >>> solution = MaxMinOver().solve(dual.one_class_l2(3, ridge=1.0), gram, stop=Stop(1e-2))
     >>> solution.status, solution.u.round(2)
     (<Status.SOLVED: 'solved'>, array([1., 0., 0.]))
+    >>> problem, stop = dual.one_class_l2(3, ridge=10.0), Stop(1e-5)
+    >>> plain, doubled = (MaxMinOver(doubling=d).solve(problem, gram, stop=stop) for d in (False, True))
+    >>> plain.status == doubled.status == "solved", doubled.n_iter < 0.1 * plain.n_iter
+    (True, True)
     """
 
     name = "maxminover"
     about = "Martinetz 2004, Timm, Klement, Martinetz 2009: counters up and down"
 
-    def __init__(self, refresh: int = 1000, inertia: int | None = None) -> None:
+    def __init__(self, refresh: int = 1000, inertia: int | None = None, *, doubling: bool = False) -> None:
         for name, value in (("refresh", refresh), ("inertia", 1 if inertia is None else inertia)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
         self.refresh = int(refresh)
         self.inertia = None if inertia is None else int(inertia)
+        self.doubling = bool(doubling)
 
     def __repr__(self) -> str:
         capped = "" if self.inertia is None else f", inertia={self.inertia}"
-        return f"MaxMinOver(refresh={self.refresh}{capped})"
+        doubled = ", doubling=True" if self.doubling else ""
+        return f"MaxMinOver(refresh={self.refresh}{capped}{doubled})"
 
     def start(self, problem: Dual, warm: ArrayLike | None) -> Floats:
         """Counters from the warm start; without one, a single count in each hull."""
@@ -172,8 +202,28 @@ class MaxMinOver(HullSolver[CounterWork]):
     def begin(self, state: State) -> CounterWork:
         """The hulls and the counters."""
         hulls, total = self._hulls(state), self._counted(state.problem, state.warm)[1]
+        if self.doubling and state.warm is not None:
+            total = min(total, self._fitting_total(state, hulls))
+            for member in state.problem.members:
+                state.u[member] = apportion(state.u[member], total) / total
+            state.g[:] = state.problem.gradient(state.u, state.gram)
         counts = np.rint(state.u[hulls.order] * total)
         return CounterWork(**vars(hulls), counts=counts, progress=np.array([total, 0.0, 0.0]))
+
+    @staticmethod
+    def _fitting_total(state: State, work: HullWork) -> float:
+        """See `fitting_total`; the kernel rows that it reads are fetched."""
+        problem, gram, order = state.problem, state.gram, work.order
+        u, s, row = state.u[order], state.g[order], problem.row[order]
+        hulls = zip(work.starts[:-1], work.starts[1:], strict=True)
+        high = np.where(u > 0, s, -np.inf)
+        ends = [(a + np.argmin(s[a:b]), a + np.argmax(high[a:b])) for a, b in hulls]
+        gram.ensure(row[np.ravel(ends)])
+        vertices = Hulls(
+            work.starts, work.sign, work.ridge, work.diag, problem.shift, gram.table, gram.slot[row],
+            gram.held(row), work.column, work.direct,
+        )  # fmt: skip
+        return float(fitting_total(vertices, u, s))
 
     def rows_replaced(self, state: State, work: CounterWork) -> CounterWork:
         """The counters stay."""
@@ -215,7 +265,7 @@ class MaxMinOver(HullSolver[CounterWork]):
         # Rounding drifts far less than what computing anew from float32 rows would bring in.
         anew = state.gram.dtype == np.float64
         tol = state.stop.tol if by_gap else state.target
-        rule = CounterRule(self.refresh, anew, by_gap, tol, float(np.max(state.noise)))
+        rule = CounterRule(self.refresh, anew, by_gap, tol, float(np.max(state.noise)), self.doubling)
         counter_steps(hulls, a, s, progress, rule, turn)
         u[:] = a / progress[TOTAL]
         g[:] = s / progress[TOTAL]
@@ -293,18 +343,93 @@ def _recompute(hulls, a, s):
 
 
 @compiled()
+def weighted(a, s):
+    """The sum of a_t s_t."""
+    out = 0.0
+    for t in range(len(a)):
+        out += a[t] * s[t]
+    return out
+
+
+@compiled()
+def _bend(hulls, extremes):
+    """Q of the vector that a step adds to the counters."""
+    n_hulls = len(hulls.starts) - 1
+    bend = 0.0
+    for k in range(n_hulls):
+        i, j = extremes.first[k], extremes.last[k]
+        if i == j:
+            bend += hulls.diag[i]
+        else:
+            bend += 4.0 * hulls.diag[i] + hulls.diag[j] - 4.0 * product(hulls, i, j)
+        for other in range(k):
+            c, d = extremes.first[other], extremes.last[other]
+            bend += 8.0 * product(hulls, i, c) - 4.0 * product(hulls, i, d)
+            bend += 2.0 * product(hulls, j, d) - 4.0 * product(hulls, j, c)
+    return bend
+
+
+@compiled()
+def _best_total(bend, along, square, total):
+    """The total with which a step is as long as the best one in its direction; see the module's text.
+
+    `along` and `square` are products of the margins of counters with this total, with what a step adds to the
+    counters and with the counters themselves.
+    """
+    descent = square / total - along
+    if not descent > 0.0:
+        return 1.0
+    return min((bend * total - 2.0 * along + square / total) / descent, _MOST)
+
+
+@compiled()
+def fitting_total(hulls, u, s):
+    """The whole total with which the next step from the weights u is as long as the best one."""
+    extremes = no_extremes(len(hulls.starts) - 1)
+    select(hulls, s, barred(u), extremes)
+    along = 0.0
+    for k in range(len(hulls.starts) - 1):
+        along += 2.0 * extremes.least[k] - extremes.most[k]
+    return max(1.0, np.ceil(_best_total(_bend(hulls, extremes), along, weighted(u, s), 1.0)))
+
+
+@compiled()
+def _double(hulls, a, s, square, progress, extremes):
+    """Double the counters while a step is longer than the best one; the square of the counters' point."""
+    along = 0.0
+    for k in range(len(hulls.starts) - 1):
+        along += 2.0 * extremes.least[k] - extremes.most[k]
+    total = progress[TOTAL]
+    best = _best_total(_bend(hulls, extremes), along, square, total)
+    factor = 1.0
+    while factor * total + 1.0 < best and factor * total < _MOST:
+        factor *= 2.0
+    if factor > 1.0:
+        for t in range(len(a)):
+            a[t] *= factor
+            s[t] *= factor
+        for k in range(len(hulls.starts) - 1):
+            extremes.least[k] *= factor
+            extremes.most[k] *= factor
+        progress[TOTAL] *= factor
+    return square * factor * factor
+
+
+@compiled()
 def counter_steps(hulls, a, s, progress, rule, turn):
     """Up to `budget` steps; stops early at the tolerance or when the rows in `need` are missing."""
     m, n_hulls = len(a), len(hulls.starts) - 1
-    refresh, anew, by_gap, tol, noise = rule
+    refresh, anew, by_gap, tol, noise, doubling = rule
     budget, need, report, flag = turn
     bar, extremes = barred(a), no_extremes(n_hulls)
+    square = weighted(a, s)
     while True:
         if progress[SINCE] >= refresh:
             progress[SINCE] = 0.0
             if anew:
                 if _recompute(hulls, a, s):
                     progress[STALE] = 0.0
+                    square = weighted(a, s)
                     used = 0
                     for t in range(m):
                         used += a[t] > 0.0
@@ -327,6 +452,10 @@ def counter_steps(hulls, a, s, progress, rule, turn):
             return
         if report[NEEDED] > 0:
             return
+        if doubling:
+            square = _double(hulls, a, s, square, progress, extremes)
+        for k in range(n_hulls):
+            square += 2.0 * extremes.least[k] - extremes.most[k]
         for k in range(n_hulls):
             i, j = extremes.first[k], extremes.last[k]
             a[i] += 2.0
@@ -334,6 +463,8 @@ def counter_steps(hulls, a, s, progress, rule, turn):
             bar[i] = 0.0
             bar[j] = 0.0 if a[j] > 0.0 else BAR
             add_vertices(hulls, s, i, j, 2.0, -1.0)
+        for k in range(n_hulls):
+            square += 2.0 * s[extremes.first[k]] - s[extremes.last[k]]
         progress[TOTAL] += 1.0
         progress[SINCE] += 1.0
         report[ITERATIONS] += 1
