@@ -25,8 +25,8 @@ DIFFICULTIES = (
     "rank deficient", "few rows per class", "extreme gamma", "large coef0", "many rows", "wide column",
     "text",
 )  # fmt: skip
-EVERY = ("auto", "batch", "smo", "smo-first-order", "rosen", "rosen-conjugate")
-HULLS = ("mdm", "mdm-accelerated", "npa", "gilbert", "maxminover", "maxminover-doubling")
+EVERY = ("auto", "batch", "smo", "smo-accelerated", "smo-first-order", "rosen", "rosen-conjugate")
+HULLS = ("mdm", "mdm-accelerated", "mdm-second-order", "npa", "gilbert", "maxminover", "maxminover-doubling")
 SOLVERS = {
     "SVC": (*EVERY, "simple", "simple-block"),
     "SVC squared": (*EVERY, "simple", "simple-block", "geometric", "direct", *HULLS),

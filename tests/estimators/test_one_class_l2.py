@@ -12,7 +12,18 @@ from sklearn.preprocessing import StandardScaler
 import qp
 from maxmargin import L2OneClassSVM, dual
 
-SOLVERS = ["auto", "batch", "smo", "mdm", "mdm-accelerated", "npa", "maxminover", "maxminover-doubling"]
+SOLVERS = [
+    "auto",
+    "batch",
+    "smo",
+    "smo-accelerated",
+    "mdm",
+    "mdm-accelerated",
+    "mdm-second-order",
+    "npa",
+    "maxminover",
+    "maxminover-doubling",
+]
 
 
 def data(loader):

@@ -331,7 +331,9 @@ def test_read_only_and_fortran_and_strided_input():
 # -- more than scikit-learn --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["auto", "batch", "smo", "smo-first-order", solvers.SMO()])
+@pytest.mark.parametrize(
+    "solver", ["auto", "batch", "smo", "smo-accelerated", "smo-first-order", solvers.SMO()]
+)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_every_solver_trains_the_same_machine(solver, loss):
     X, y = data("wine")

@@ -174,7 +174,8 @@ def test_twins_are_never_both_in_use():
 
 
 @pytest.mark.parametrize(
-    "solver", ["smo", "smo-first-order", "rosen", "rosen-conjugate", "simple", "simple-block"]
+    "solver",
+    ["smo", "smo-accelerated", "smo-first-order", "rosen", "rosen-conjugate", "simple", "simple-block"],
 )
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", SQUARED])
 def test_every_solver_that_takes_the_dual_finds_the_same_machine(loss, solver):

@@ -607,7 +607,7 @@ def registry(monkeypatch):
 
 def test_names_are_sorted_and_each_gives_a_solver():
     assert solvers.names() == sorted(solvers.names())
-    assert {"auto", "batch", "smo", "smo-first-order"} <= set(solvers.names())
+    assert {"auto", "batch", "smo", "smo-accelerated", "smo-first-order"} <= set(solvers.names())
     assert all(isinstance(solvers.get(name), Solver) for name in solvers.names())
 
 
@@ -639,7 +639,7 @@ def test_registered_solver_is_known_and_solves():
 
 
 @pytest.mark.usefixtures("registry")
-@pytest.mark.parametrize("name", ["auto", "batch", "smo", "smo-first-order"])
+@pytest.mark.parametrize("name", ["auto", "batch", "smo", "smo-accelerated", "smo-first-order"])
 def test_name_of_a_built_in_solver_cannot_be_registered(name):
     with pytest.raises(ValueError, match=f"'{name}' belongs to a built-in"):
         solvers.register(name, PairSteps)

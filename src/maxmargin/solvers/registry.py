@@ -21,12 +21,14 @@ _BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "maxminover-doubling": ("papers.maxminover", "MaxMinOver", {"doubling": True}),
     "mdm": ("papers.mdm", "MDM", {}),
     "mdm-accelerated": ("papers.mdm", "MDM", {"accelerate": True}),
+    "mdm-second-order": ("papers.mdm", "MDM", {"selection": "second-order"}),
     "npa": ("papers.npa", "NPA", {}),
     "rosen": ("papers.rosen", "Rosen", {}),
     "rosen-conjugate": ("papers.rosen", "Rosen", {"directions": "conjugate"}),
     "simple": ("papers.simple", "SimpleSVM", {}),
     "simple-block": ("papers.simple", "SimpleSVM", {"block": True}),
     "smo": ("papers.smo", "SMO", {}),
+    "smo-accelerated": ("papers.smo", "SMO", {"accelerate": True}),
     "smo-first-order": ("papers.smo", "SMO", {"selection": "first-order"}),
 }
 _registered: dict[str, Callable[[], Any]] = {}

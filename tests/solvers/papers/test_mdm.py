@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 import qp
 from maxmargin import dual, solvers
@@ -16,6 +17,8 @@ SOLVERS = {
     "mdm-accelerated": lambda: MDM(accelerate=True),
     "mdm-accelerated-second-order": lambda: MDM(accelerate=True, selection="second-order"),
     "mdm-accelerated-by-pair": lambda: MDM(accelerate=True, by_pair=True),
+    "mdm-accelerated-as-published": lambda: MDM(accelerate="paper"),
+    "mdm-accelerated-as-published-second-order": lambda: MDM(accelerate="paper", selection="second-order"),
     "npa": NPA,
     "gilbert": Gilbert,
     "smo-accelerated": lambda: SMO(accelerate=True),
@@ -218,6 +221,65 @@ def test_smo_and_mdm_make_the_same_step_from_the_same_point(name, kernel, kind, 
     assert steps >= (1 if n == 6 else 12)
 
 
+# Joachims' choice of a working set: the feasible direction d of steepest descent with q non-zero entries.
+DIRECTIONS = {
+    "c_svc": (lambda y: dual.c_svc(y, C=0.7), lambda: SMO("first-order", prefetch=0)),
+    "minimum_norm": (lambda y: dual.minimum_norm(y, ridge=0.1), MDM),
+    "nearest_points": (lambda y: dual.nearest_points(y, ridge=0.1), MDM),
+}
+
+
+def direction_of_svmlight(problem, y, Q, u, q):
+    """The variables of d: a mixed-integer program in alpha = y u, or alpha = u for hulls, as in his paper."""
+    m = problem.m
+    sign = y if problem.name == "c_svc" else np.ones(m)
+    slope = sign * (Q @ u - problem.p)
+    at_lower, at_upper = (u <= problem.lo, u >= problem.hi)
+    falls, rises = np.where(sign > 0, at_lower, at_upper), np.where(sign > 0, at_upper, at_lower)
+    least, most = np.where(falls, 0.0, -1.0), np.where(rises, 0.0, 1.0)
+    sums = np.array([np.where(problem.group == k, sign, 0.0) for k in range(problem.n_groups)])
+    none, one = np.zeros((problem.n_groups, m)), np.eye(m)
+    found = milp(
+        np.concatenate([slope, np.zeros(m)]),
+        integrality=np.repeat([0, 1], m),
+        bounds=Bounds(np.concatenate([least, np.zeros(m)]), np.concatenate([most, np.ones(m)])),
+        constraints=[
+            LinearConstraint(np.hstack([sums, none]), 0.0, 0.0),  # feasible
+            LinearConstraint(np.hstack([one, -one]), -np.inf, 0.0),  # -z <= d <= z
+            LinearConstraint(np.hstack([one, one]), 0.0, np.inf),
+            LinearConstraint(np.concatenate([np.zeros(m), np.ones(m)])[None], 0.0, q),
+        ],
+    )
+    assert found.success
+    return np.flatnonzero(np.abs(found.x[:m]) > 0.5)
+
+
+@pytest.mark.parametrize("kind", DIRECTIONS)
+def test_svmlight_with_two_variables_moves_the_pair_of_smo_and_mdm(kind):
+    make_problem, make_solver = DIRECTIONS[kind]
+    compared = 0
+    for seed in range(3):
+        X, y = data(25, seed)
+        problem, gram = make_problem(y), gram_of(X, "rbf")
+        Q = qp.dense_q(problem, qp.rbf(X))
+        before = warm = problem.start() if kind == "c_svc" else spread(problem, np.random.default_rng(seed))
+        for after, _ in points_of(make_solver(), 1, problem, gram, warm, 25):
+            g = Q @ before - problem.p
+            may_rise, may_fall = before < problem.hi, before > problem.lo
+            descents = sorted(
+                g[j] - g[i]
+                for k in range(problem.n_groups)
+                for i in np.flatnonzero(may_rise & (problem.group == k))
+                for j in np.flatnonzero(may_fall & (problem.group == k))
+            )
+            if descents[-1] - descents[-2] > 1e-5:  # no tie
+                pair = direction_of_svmlight(problem, y, Q, before, 2)
+                assert len(pair) == 2 and np.array_equal(pair, changed(before, after))
+                compared += 1
+            before = after
+    assert compared >= 30
+
+
 @every_kind
 def test_first_step_is_the_one_of_the_paper(kind):
     X, y = data(30)
@@ -240,6 +302,62 @@ def test_first_step_is_the_one_of_the_paper(kind):
     assert found.gradient == pytest.approx(Q @ expected, abs=1e-13)
 
 
+def way_of_the_paper(problem, Q, u, steps):
+    """Section 3 of the paper in NumPy, up to a tie: the points, and the kernel rows of each step."""
+    points, rows, recent = [], [], []
+    for _ in range(steps):
+        d = Q @ u
+        pairs = []
+        for k in range(problem.n_groups):
+            mine = np.flatnonzero(problem.group == k)
+            low, high = mine[np.argsort(d[mine])], mine[u[mine] > 0]
+            high = high[np.argsort(-d[high])]
+            if min(np.diff(d[low[:2]]).min(initial=1), -np.diff(d[high[:2]]).max(initial=-1)) < 1e-8:
+                return points, rows
+            pairs.append((d[high[0]] - d[low[0]], low[0], high[0]))
+        width, L, U = max(pairs)
+        D = np.eye(problem.m)[L] - np.eye(problem.m)[U]
+        again = [t for t, (pair, _, _) in enumerate(recent) if pair == (L, U)]
+        V = np.sum([step * D for _, step, D in recent[again[-1] :]], axis=0) if again else np.zeros(problem.m)
+        limits = [-u[h] / V[h] for h in np.flatnonzero(V < 0)] + [
+            (1 - u[h]) / V[h] for h in np.flatnonzero(V > 0)
+        ]
+        if -d @ V > 0 and min(limits) > 0:
+            step = min(-d @ V / (V @ Q @ V), *limits)
+            u, recent = u + step * V, []
+            rows.append(np.count_nonzero(V))
+        else:
+            step = min(u[U], width / (D @ Q @ D))
+            u = u + step * D
+            recent.append(((L, U), step, D))
+            rows.append(2)
+        u[np.abs(u) < 1e-15] = 0.0
+        points.append(u)
+    return points, rows
+
+
+@every_kind
+def test_published_acceleration_goes_the_way_of_the_paper(kind):
+    compared = along = 0
+    for seed in range(8):
+        X, y = data(30, seed, d=2)
+        problem, gram = KINDS[kind](y, ridge=0.02), gram_of(X, "linear")
+        gram.ensure(np.arange(30))
+        warm = spread(problem, np.random.default_rng(seed))
+        points, rows = way_of_the_paper(problem, qp.dense_q(problem, X @ X.T), warm, 100)
+        calls = []
+        solver = in_short_slices(MDM(accelerate="paper"), 1)
+        found = solver.solve(
+            problem, gram, warm=warm, stop=Stop(1e-12, max_iter=len(points)),
+            callback=lambda record, calls=calls: calls.append(record.n_kernel_calls),
+        )  # fmt: skip
+        assert found.u == pytest.approx(points[found.n_iter - 1], abs=1e-6)
+        assert np.diff(calls).tolist() == [count * problem.m for count in rows[: found.n_iter]]
+        compared += found.n_iter
+        along += sum(count > 2 for count in rows[: found.n_iter])
+    assert compared >= 150 and along >= 10
+
+
 def test_second_order_takes_fewer_iterations():
     X, y = data(100)
     problem = dual.minimum_norm(y, ridge=0.1)
@@ -255,10 +373,15 @@ def test_unknown_selection_is_refused():
 
 
 @pytest.mark.parametrize("selection", ["margin", "second-order"])
-@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("accelerate", [False, True, "paper"])
 def test_repr_says_how_it_steps(selection, accelerate):
     text = repr(MDM(accelerate, selection))
-    assert selection in text and f"accelerate={accelerate}" in text
+    assert selection in text and f"accelerate={accelerate!r}" in text
+
+
+def test_unknown_acceleration_is_refused():
+    with pytest.raises(ValueError, match=r"True, False or 'paper', got 'published'"):
+        MDM(accelerate="published")
 
 
 # -- figure 1 --------------------------------------------------------------------------------
@@ -910,6 +1033,19 @@ def test_c_svc_is_refused_with_the_names_of_all_solvers_that_take_it():
 @every_kind
 def test_hull_problems_are_accepted_by_name(kind):
     _, y = data(10)
-    known = {"mdm", "mdm-accelerated", "npa", "gilbert", "smo", "batch"}
+    known = {
+        "mdm",
+        "mdm-accelerated",
+        "mdm-second-order",
+        "npa",
+        "gilbert",
+        "smo",
+        "smo-accelerated",
+        "batch",
+    }
     assert known <= set(solvers.accepting(KINDS[kind](y, ridge=0.1)))
     assert solvers.get("mdm-accelerated").accelerate and not solvers.get("mdm").accelerate
+    assert solvers.get("mdm-second-order").selection == "second-order"
+    assert not solvers.get("mdm-second-order").accelerate
+    assert solvers.get("smo-accelerated").accelerate and not solvers.get("smo").accelerate
+    assert solvers.get("smo-accelerated").selection == "second-order"

@@ -26,6 +26,11 @@ Three things go beyond the paper:
   together cost M rows, not M + 2.
 - **A cycle closes when the same vector enters again** (``by_pair=False``), whichever one leaves; the paper
   waits for the same pair. Such cycles are shorter, close more often and lead as well.
+
+The step as published is here too (`look_published`). An update that closes a cycle is not made; the step goes
+along the sum of the K updates before it, with :math:`V^\top Q V` summed from kernel values of the M rows, and
+is taken wherever it descends. Two rules are ours, as the paper has none: where V does not descend or the box
+leaves no room, the update is made as usual; after a step along a cycle all remembered updates are stale.
 """
 
 from __future__ import annotations
@@ -66,16 +71,17 @@ class Cycles(NamedTuple):
     mu: Floats
     place: Index
     by_pair: bool
+    published: bool
 
     @staticmethod
-    def of(m: int, memory: int = costs.CYCLE, by_pair: bool = False) -> Cycles:
-        """For m variables; longer cycles than `memory` are not seen."""
+    def of(m: int, memory: int = costs.CYCLE, by_pair: bool = False, published: bool = False) -> Cycles:
+        """For m variables; longer cycles than `memory` are not seen. The published form closes by pair."""
         ring = np.zeros(memory, np.int64)
         return Cycles(
             entering=ring, leaving=ring.copy(), step=np.zeros(memory), gain=np.zeros(memory),
             earlier=ring.copy(), latest=np.full(m, -1), clock=np.zeros(3, np.int64),
             members=np.zeros(2 * memory, np.int64), mu=np.zeros(2 * memory), place=np.full(m, -1),
-            by_pair=by_pair,
+            by_pair=by_pair or published, published=published,
         )  # fmt: skip
 
 
@@ -244,6 +250,40 @@ def look(rows, cycles, i, j, step, gain, u, g, lo, hi, most, turn):
     report[CALLS] += 2 * size
     along, more, report[NEEDED] = plan(cycles, k, size, slope, gain, u, lo, hi, rows.there, most, need)
     return size, along, more
+
+
+@compiled()
+def look_published(rows, cycles, i, j, u, g, lo, hi, most, turn):
+    """The published step along the cycle that an update of this pair would close: its rows, length and gain.
+
+    Nothing has been moved, and the step takes the place of the update. Otherwise as `look`.
+    """
+    need, report = turn.need, turn.report
+    k = closed(cycles, i, j)
+    if k == 0:
+        return 0, 0.0, 0.0
+    # The cycle began with the same pair, k updates ago.
+    size = collapse(cycles, k, i, j, cycles.step[(cycles.clock[_NOW] - k) % len(cycles.step)])
+    slope = 0.0
+    for h in range(size):
+        slope -= cycles.mu[h] * g[cycles.members[h]]
+    limit = room(cycles, size, u, lo, hi)
+    if not slope > 0.0 or limit == 0.0 or size > min(most, len(need)):
+        return 0, 0.0, 0.0
+    for h in range(size):
+        if not rows.there[cycles.members[h]]:
+            need[:size] = cycles.members[:size]
+            report[NEEDED] = size
+            return 0, 0.0, 0.0
+    square = 0.0
+    for h in range(size):
+        s, mu = cycles.members[h], cycles.mu[h]
+        square += mu * mu * rows.diag[s]
+        for r in range(h):
+            square += 2.0 * mu * cycles.mu[r] * value(rows, s, cycles.members[r])
+    # The members exchange weight, so that the box ends every direction.
+    along = min(slope / square, limit) if square > 0.0 else limit
+    return size, along, along * (slope - 0.5 * along * square)
 
 
 @compiled()

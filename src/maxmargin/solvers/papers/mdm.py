@@ -21,9 +21,10 @@ chooses the feasible direction with two non-zero entries along which the dual fa
 same pair again. The paper's rule for U before it drops the denominator, :math:`\arg\max_j (d_j -
 d_L)^2/\|z_L - z_j\|^2`, is the second-order selection of Fan, Chen and Lin.
 
-**Acceleration.** See `maxmargin.solvers.papers._cycles`. Kernel calls are counted as in the paper: 2N for a
-plain step (3N with second-order selection), M N for a step along a cycle of M vectors, which includes the
-last plain step.
+**Acceleration.** See `maxmargin.solvers.papers._cycles`, for ours (``accelerate=True``) and for the published
+form (``accelerate="paper"``). Kernel calls are counted as in the paper: 2N for a plain step (3N with
+second-order selection), M N for a step along a cycle of M vectors, which in our form includes the last plain
+step.
 """
 
 from __future__ import annotations
@@ -87,13 +88,14 @@ class MDM(HullSolver[MDMWork]):
 
     Parameters
     ----------
-    accelerate : bool
-        Whether to step along the cycles in which plain steps repeat themselves.
+    accelerate : bool or "paper"
+        Whether to step along the cycles in which plain steps repeat themselves. With "paper" exactly as
+        published: whenever the same pair comes again, and instead of that step.
     selection : {"margin", "second-order"}
         How the vertex that loses weight is chosen.
     by_pair : bool
         A cycle closes when the same pair comes again, as in the paper, not already when the same vector
-        enters again.
+        enters again. With ``accelerate="paper"`` it always does.
 
     Examples
     --------
@@ -109,18 +111,24 @@ class MDM(HullSolver[MDMWork]):
     name = "mdm"
     about = "Barbero, López, Dorronsoro 2008: minimum-norm point, with cycles collapsed"
 
-    def __init__(self, accelerate: bool = False, selection: str = "margin", *, by_pair: bool = False) -> None:
+    def __init__(
+        self, accelerate: bool | str = False, selection: str = "margin", *, by_pair: bool = False
+    ) -> None:
+        if isinstance(accelerate, str) and accelerate != "paper":
+            raise ValueError(f"accelerate must be True, False or 'paper', got {accelerate!r}.")
         if selection not in ("margin", "second-order"):
             raise ValueError(f"selection must be 'margin' or 'second-order', got {selection!r}.")
-        self.accelerate, self.selection, self.by_pair = bool(accelerate), selection, bool(by_pair)
+        self.accelerate = accelerate if isinstance(accelerate, str) else bool(accelerate)
+        self.selection, self.by_pair = selection, bool(by_pair)
 
     def __repr__(self) -> str:
-        return f"MDM(accelerate={self.accelerate}, selection={self.selection!r})"
+        return f"MDM(accelerate={self.accelerate!r}, selection={self.selection!r})"
 
     def begin(self, state: State) -> MDMWork:
         """The hulls, and no steps yet of which a cycle could be made."""
         m = state.problem.m if self.accelerate else 0
-        return MDMWork(**vars(self._hulls(state)), cycles=Cycles.of(m, by_pair=self.by_pair))
+        cycles = Cycles.of(m, by_pair=self.by_pair, published=self.accelerate == "paper")
+        return MDMWork(**vars(self._hulls(state)), cycles=cycles)
 
     def _rows_at_once(self, problem: Dual) -> int:
         return 2 if self.selection == "margin" else 1 + problem.n_groups
@@ -201,23 +209,30 @@ def _pair_steps(hulls, box, u, g, square, rule, cycles, most_rows, turn):
         if report[NEEDED] > 0:
             return
 
-        delta = g[upper] - g[lower]
-        curvature = max(hulls.diag[lower] + hulls.diag[upper] - 2.0 * product(hulls, lower, upper), tau)
-        before_lower, before_upper = u[lower], u[upper]
-        step, moved = move_pair(u, lower, upper, delta / curvature, np.inf, 0.0)
-        if not moved:
-            report[STUCK] = 1
-            return
-        gain = step * (delta - 0.5 * step * curvature)
-
-        size, along, more = 0, 0.0, 0.0
-        if accelerate:
-            size, along, more = cy.look(
-                hulls, cycles, lower, upper, step, gain, u, g, box.lo, box.hi, most_rows, turn
+        step, gain, size, along, more = 0.0, 0.0, 0, 0.0, 0.0
+        if cycles.published:  # instead of the step
+            size, along, more = cy.look_published(
+                hulls, cycles, lower, upper, u, g, box.lo, box.hi, most_rows, turn
             )
             if report[NEEDED] > 0:  # once they are there, the same step is found again
-                u[lower], u[upper] = before_lower, before_upper
                 return
+        if along == 0.0:
+            delta = g[upper] - g[lower]
+            curvature = max(hulls.diag[lower] + hulls.diag[upper] - 2.0 * product(hulls, lower, upper), tau)
+            before_lower, before_upper = u[lower], u[upper]
+            step, moved = move_pair(u, lower, upper, delta / curvature, np.inf, 0.0)
+            if not moved:
+                report[STUCK] = 1
+                return
+            gain = step * (delta - 0.5 * step * curvature)
+            if accelerate and not cycles.published:  # after the step
+                size, along, more = cy.look(
+                    hulls, cycles, lower, upper, step, gain, u, g, box.lo, box.hi, most_rows, turn
+                )
+                if report[NEEDED] > 0:  # as above
+                    u[lower], u[upper] = before_lower, before_upper
+                    return
+                report[ITERATIONS] += 1 if along > 0.0 else 0
         if along > 0.0:
             cy.move(cycles, size, along, u, box.lo, box.hi)
             cycles.mu[0] += step
@@ -232,7 +247,6 @@ def _pair_steps(hulls, box, u, g, square, rule, cycles, most_rows, turn):
                 t = cycles.members[h]
                 bar[t] = 0.0 if u[t] > 0.0 else BAR
             cy.forget(cycles)
-            report[ITERATIONS] += 1
             report[CALLS] += (size + (1 if second_order else 0)) * m
             square -= 2.0 * more
         else:
