@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVR, NuSVR
 from maxmargin.model_selection import SVMSearchCV
-from maxmargin.persistence import load
+from maxmargin.persistence import load, save
 
 X, Y = load_diabetes(return_X_y=True)
 Y = Y + 0.5  # as in the file: no classes
@@ -87,6 +87,17 @@ def test_targets_that_give_no_score_are_told_or_passed_over(run):
     assert "r2 0." in run("predict", "n.maxmargin", "data.npz").err  # the file says which array it is
     np.savez("zeros.npz", X=X, y=np.zeros(len(X)))  # what SVMlight files have in place of targets
     assert "r2" not in run("predict", "n.maxmargin", "zeros.npz").err
+
+
+def test_a_model_of_several_targets_predicts_a_column_for_each(run):
+    model = SVR(C=100.0).fit(X, np.column_stack([Y, -Y]))
+    save(model, "two.maxmargin")
+    found = run("predict", "two.maxmargin", "diabetes.csv", "--target", "progression")
+    lines = found.out.split()
+    assert found.code == 0 and lines[0] == "prediction0,prediction1" and "r2" not in found.err
+    np.testing.assert_allclose(
+        [[float(v) for v in line.split(",")] for line in lines[1:]], model.predict(X), rtol=1e-6
+    )
 
 
 def test_values_of_a_regression_are_its_predictions(run):

@@ -149,6 +149,12 @@ def test_kernels_that_are_functions_are_trained_and_predicted(client, distribute
     )
 
 
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, lambda y: da.from_array(y, chunks=(150, 2))])
+def test_several_targets_are_refused_with_what_works(client, form):
+    with pytest.raises(ValueError, match="2 columns: here a model has one target"):
+        SVR(distribute=False).fit(LAZY, form(X[:, :2]))
+
+
 def test_a_fit_without_targets_is_refused(client):
     with pytest.raises(ValueError, match="requires y to be passed"):
         SVC().fit(LAZY, None)

@@ -330,7 +330,6 @@ def test_frames_columns_and_integers_are_accepted():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.zeros((20, 2)), "MultiOutputRegressor|1d array"),
         (np.full(20, np.nan), "NaN"),
         (np.array(["a"] * 20), "number"),
     ],

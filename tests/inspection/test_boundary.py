@@ -236,6 +236,12 @@ def test_without_bounds_no_support_vector_of_a_regression_is_at_one(options):
     assert display.bounded_ is None and len(rings(display)[0]) == len(model.support_)
 
 
+def test_a_regression_of_several_targets_is_refused():
+    X = np.arange(6.0)[:, None]
+    with pytest.raises(ValueError, match="one target, and the model predicts 2"):
+        BoundaryDisplay.from_estimator(SVR().fit(X, np.column_stack([X, -X])), X)
+
+
 def test_a_regression_without_a_tube_is_a_curve():
     x = np.linspace(0, 1, 30)[:, None]
     display = draw(sklearn.svm.NuSVR().fit(x, x[:, 0]), x, x[:, 0])

@@ -247,6 +247,12 @@ def test_numbers_of_several_classes_do_not_depend_on_the_shape_of_decision_value
     assert one["roc"]["areas"] == other["roc"]["areas"]
 
 
+def test_a_regression_of_several_targets_is_refused():
+    X = np.arange(12.0)[:, None]
+    with pytest.raises(ValueError, match="one target, and the model predicts 2"):
+        report(SVR().fit(X, np.column_stack([X, -X])), X, X[:, 0])
+
+
 def test_numbers_of_a_regression():
     X, y = load_diabetes(return_X_y=True)
     tuner = SVRCV().fit(X, y)

@@ -145,6 +145,12 @@ def targets(seed=0):
     return X[:100], y[:100], X[100:]
 
 
+def test_a_model_of_several_targets_is_refused():
+    model = SVR().fit([[0.0], [1.0], [2.0]], [[0.0, 1.0], [1.0, 1.0], [4.0, 2.0]])
+    with pytest.raises(ValueError, match="this one predicts 2: train a model for each"):
+        save_libsvm(model, io.BytesIO())
+
+
 @pytest.mark.parametrize("kernel", list(KERNELS))
 @pytest.mark.parametrize(("svm_type", "make"), [(3, SVR), (4, NuSVR)])
 def test_a_regression_of_libsvm_predicts_here_what_it_predicts_there(tmp_path, kernel, svm_type, make):

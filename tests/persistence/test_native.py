@@ -33,6 +33,7 @@ def models():
         "one": bytes_of(OneClassSVM().fit(X)),
         "regression": bytes_of(SVR().fit(X, X[:, 0])),
         "tube": bytes_of(NuSVR().fit(sp.csr_matrix(X), X[:, 0])),
+        "targets": bytes_of(NuSVR().fit(X[:, 2:], X[:, :2])),
         "rows": bytes_of(IncrementalSVC().fit(X, y > 0)),
         "pipeline": bytes_of(make_pipeline(StandardScaler(), SVC()).fit(X, y)),
     }

@@ -113,6 +113,7 @@ def test_regressions_in_pipelines_searches_and_of_sparse_data_can_be_exported():
     sparse = sp.csr_matrix(np.where(X > 0.5, X, 0.0))
     assert_equal_targets(NuSVR().fit(sparse, X[:, 0]), sparse.toarray())
     assert_equal_targets(SVR().fit(X, np.full(len(X), 3.5)), X)  # without support vectors
+    assert_equal_targets(SVR(C=3.0).fit(X[:, 3:], X[:, :3]), X[:, 3:])  # a column for each target
     search = SVMSearchCV(SVR(), {"C": [0.1, 1.0]}).fit(X[:, 1:], X[:, 0])
     assert_equal_targets(search.best_estimator_, X[:, 1:])
 

@@ -245,6 +245,17 @@ def test_a_regression_of_constant_targets_has_no_support_vectors_and_survives():
         assert_same(model, again(model), X)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("machine", [SVR(C=10.0, epsilon=0.3), NuSVR(nu=0.3)], ids=name_of)
+def test_a_regression_of_several_targets_has_a_number_for_each_after_loading(machine, kernel):
+    model = clone(machine).set_params(kernel=kernel).fit(X[:, 2:], X[:, :2])
+    other = again(model)
+    assert bytes_of(other) == bytes_of(model) and other.predict(X[:, 2:]).shape == (len(X), 2)
+    assert_same(model, other, X[:, 2:])
+    for name in {"n_iter_", "dual_gap_", "relative_gap_", "intercept_", "epsilon_"} & set(vars(model)):
+        np.testing.assert_array_equal(getattr(other, name), getattr(model, name))
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_an_incremental_model_goes_on_learning_and_forgetting(form):
     data = form(X[:100])

@@ -45,6 +45,9 @@ def score(estimator: Any, X: Any, y: Any) -> tuple[str, float] | None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if is_regressor(estimator):
+            last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+            if np.size(last.intercept_) > 1:  # several targets, of which the table has one at most
+                return None
             known = y.dtype.kind in "biuf" and np.isfinite(y).all() and len(np.unique(y)) > 1
             return ("r2", float(estimator.score(X, y))) if known else None
         if is_outlier_detector(estimator):

@@ -83,6 +83,8 @@ def predict(
         emit({**result, **{name: value for name, value in more.items() if value is not None}})
         return
     columns = {"prediction": labels}
+    if labels.ndim > 1:  # several targets
+        columns = {f"prediction{k}": labels[:, k] for k in range(labels.shape[1])}
     if decisions is not None:
         d = decisions.shape[1]
         columns |= {"value" if d == 1 else f"value{k}": decisions[:, k] for k in range(d)}

@@ -108,6 +108,11 @@ class _Classifier(DaskEstimator):
 class _Regressor(DaskEstimator):
     """Training and scores of the regressors."""
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.multi_output = False
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model; returns when it is done.
 
@@ -126,6 +131,12 @@ class _Regressor(DaskEstimator):
             The fitted estimator.
         """
         _check_given(self, y)
+        shape: tuple[Any, ...] = getattr(y, "shape", ())
+        if len(shape) == 2 and shape[1] != 1:
+            raise ValueError(
+                f"y should be a 1d array, got {shape[1]} columns: here a model has one target. Fit one for "
+                f"each column, or use maxmargin.{self._local_class.__name__}."
+            )
         return self._train(X, y, sample_weight)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -50,7 +50,8 @@ def report(estimator: Any, solutions: Solutions, not_begun: int = 0, limit: Limi
     estimator.status_, estimator.fit_status_ = str(worst), int(worst is not Status.SOLVED)
     if worst is not Status.SOLVED:
         total = statuses.total()
-        which = f"{total - statuses[Status.SOLVED]} of {total} class pairs" if total > 1 else "The solver"
+        parts = f"{total - statuses[Status.SOLVED]} of {total} {estimator._problems_are}"
+        which = parts if total > 1 else "The solver"
         violation = np.inf if not_begun else solutions.column("violation").max()
         warnings.warn(
             f"{which} ended with status {str(worst)!r} (violation {violation:.2g}, tol "

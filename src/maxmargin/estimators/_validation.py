@@ -45,8 +45,13 @@ def _checks(kernel: Any) -> dict[str, Any]:
     return {**_CHECKS, "order": None} if kernel == "precomputed" else _CHECKS
 
 
-def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any]:
-    """Check X, y and the parameters that training depends on; sets scikit-learn's attributes of the input."""
+def check_training_data(
+    estimator: Any, X: Any, y: Any = None, *, multi_output: bool = False
+) -> tuple[Any, Any]:
+    """Check X, y and the parameters that training depends on; sets scikit-learn's attributes of the input.
+
+    With `multi_output` y may have several columns.
+    """
     if isinstance(X, SamplesElsewhere):  # checked where they are
         solvers.get(estimator.solver)
         estimator.n_features_in_, estimator.shape_fit_ = X.shape[1], X.shape
@@ -67,7 +72,7 @@ def check_training_data(estimator: Any, X: Any, y: Any = None) -> tuple[Any, Any
     elif y is None:
         X = validate_data(estimator, X, **_checks(estimator.kernel))
     else:
-        X, y = validate_data(estimator, X, y, **_checks(estimator.kernel))
+        X, y = validate_data(estimator, X, y, multi_output=multi_output, **_checks(estimator.kernel))
     if estimator.kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."

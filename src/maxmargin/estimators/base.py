@@ -33,6 +33,8 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
     """Base of the support vector machines: training."""
 
     _advice: ClassVar[dict[Status, str]] = ADVICE
+    # What its problems are, if there are several, in warnings.
+    _problems_are: ClassVar[str] = "class pairs"
     # Along which parameters a search trains: along the second the nodes without a neighbour along the first.
     # The first nodes along these start from each other along the spine, where there is one.
     _search_axes: ClassVar[tuple[Axis, ...]] = ()
@@ -108,14 +110,24 @@ class BaseSVM(CallbackSupportMixin, KernelPredictor, metaclass=ABCMeta):
         self, X: Any, order: Index, problem: Dual, warm: Floats | None, limit: Limit
     ) -> tuple[Solution, Floats]:
         """`_solve` for an estimator with a single problem; returns its solution, and the lengths."""
+        solutions, lengths = self._solve_whole(X, order, Subproblems.one(problem, len(order), warm), limit)
+        return solutions[0], lengths
+
+    def _solve_whole(
+        self, X: Any, order: Index, problems: Subproblems, limit: Limit
+    ) -> tuple[list[Solution], Floats]:
+        """`_solve` for problems over all rows `order`; the solutions of those not begun say so."""
         kernel = self._kernel_for(X, np.sort(order))
-        problems = Subproblems.one(problem, len(order), warm)
-        solutions, lengths = self._solve(X, kernel, order, problems, limit)
-        solution = solutions.get(0)
-        if solution is None:
-            u = problem.start()
-            solution = not_begun(u, problem.ridge * u - problem.p, limit, problem.n_groups)
-        return solution, lengths
+        found, lengths = self._solve(X, kernel, order, problems, limit)
+        solutions = []
+        for k in range(len(problems)):
+            solution = found.get(k)
+            if solution is None:
+                problem: Dual = problems[k].problem
+                u = problem.start()
+                solution = not_begun(u, problem.ridge * u - problem.p, limit, problem.n_groups)
+            solutions.append(solution)
+        return solutions, lengths
 
     def _start(self, name: str, rows: Index, *width: int, box: float = np.inf) -> Floats | None:
         """The last solution of a problem for the samples `rows`, where `warm_start` asks for it and it fits.

@@ -1,116 +1,21 @@
-"""Support vector regression: SVR and NuSVR, two variables per kernel row."""
+"""Support vector regression: SVR and NuSVR."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
-from maxmargin import dual, solvers
-from maxmargin._compiled.limits import Limit
-from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
+from maxmargin import dual
+from maxmargin._sklearn import Interval, StrOptions
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
-from maxmargin.estimators._outcome import report
-from maxmargin.estimators._validation import check_training_data, check_weights
-from maxmargin.estimators._warm_start import Start, box
+from maxmargin.estimators._regressor import BaseSVR
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.search_axes import Axis
-from maxmargin.estimators.targets import regression_targets
-from maxmargin.solvers.solution import Solution, Status
-from maxmargin.solvers.solutions import Solutions
-
-
-class BaseSVR(RegressorMixin, BaseSVM):
-    """Regression; a subclass supplies its dual problem."""
-
-    _advice: ClassVar[dict[Status, str]] = {
-        **BaseSVM._advice,
-        Status.INFEASIBLE: "no function of this kernel fits all targets into a tube of this width; use a "
-        "finite C, a larger epsilon or another kernel",
-    }
-
-    @abstractmethod
-    def _problem(self, y: Floats, weight: Floats) -> Dual:
-        """The dual problem of the samples that count."""
-
-    @fit_context(prefer_skip_nested_validation=True)
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Training data; for ``kernel="precomputed"`` the square kernel matrix.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factors of C per sample; 0 is the same as leaving the row out.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        limit = Limit(self.max_time)
-        X, y = check_training_data(self, X, y)
-        y = regression_targets(y)
-        weight = check_weights(self, X, sample_weight)
-        order = np.flatnonzero(weight > 0)
-        problem = self._problem(y[order], weight[order])
-        if not solvers.get(self.solver).accepts(problem):
-            raise ValueError(
-                f"The solver {self.solver!r} cannot train {type(self).__name__}: use one of the solvers "
-                f"{', '.join(solvers.accepting(problem))}."
-            )
-        solution, _ = self._solve_one(X, order, problem, self._warm(problem, order), limit)
-        self._assemble(X, order, solution)
-        # Both variables of a sample in one row.
-        self._keep_starts([("all", Start(order, solution.u.reshape(2, -1).T, box(problem)))])
-        report(self, Solutions({0: solution}))
-        return self
-
-    def _warm(self, problem: Dual, order: Index) -> Floats | None:
-        """The previous solution, where `warm_start` asks for it and it fits."""
-        start = self._start("all", order, 2, box=box(problem))
-        return None if start is None else start.reshape(-1, 2).T.ravel()
-
-    def _assemble(self, X: Any, order: Index, solution: Solution) -> None:
-        """scikit-learn's attributes."""
-        n = len(order)
-        coef = solution.u[:n] + solution.u[n:]
-        used = np.flatnonzero(coef)
-        intercept = np.array([-float(solution.offset.mean())])
-        model = self._model_of(
-            X, order[used], n_support=[len(used)], coef=coef[None, used], intercept=intercept
-        )
-        self._publish(model)
-        self.n_iter_ = max(1, solution.n_iter)
-        self.dual_gap_, self.relative_gap_ = float(solution.gap), float(solution.relative_gap)
-        self.trace_ = [solution.trace]
-
-    def predict(self, X: Any) -> Floats:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples; for ``kernel="precomputed"`` of shape (n_samples, n_samples_train).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Targets.
-        """
-        self._check_fitted()
-        if self.kernel == "linear":
-            return self._linear_values(X, self.intercept_).ravel()
-        return self._expand(X)[0].ravel() + self.intercept_[0]
+from maxmargin.solvers.solution import Solution
 
 
 class SVR(BaseSVR):
@@ -144,19 +49,19 @@ class SVR(BaseSVR):
     support_, support_vectors_, coef_
         See `maxmargin.SVC`.
     n_support_ : ndarray of shape (1,)
-        Number of support vectors.
-    dual_coef_ : ndarray or sparse matrix of shape (1, n_SV)
-        Coefficients of the support vectors.
-    intercept_ : ndarray of shape (1,)
-        The constant of the regression function.
-    n_iter_ : int
-        Pair steps.
-    dual_gap_ : float
-        Certified bound of the distance to the optimal value.
-    relative_gap_ : float
+        Number of support vectors: of samples that are one for any target.
+    dual_coef_ : ndarray or sparse matrix of shape (n_targets, n_SV)
+        Coefficients of the support vectors; one row unless y has several columns.
+    intercept_ : ndarray of shape (n_targets,)
+        The constant of the regression function of each target.
+    n_iter_ : int or ndarray of shape (n_targets,)
+        Pair steps; an array if y has several columns.
+    dual_gap_ : float or ndarray of shape (n_targets,)
+        Certified bound of the distance to the optimal value, of each target.
+    relative_gap_ : float or ndarray of shape (n_targets,)
         The same as a fraction of the optimal value, see `maxmargin.SVC`.
     status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
-        See `maxmargin.SVC`.
+        See `maxmargin.SVC`: the worst status of all targets, sums over them, and a trace for each.
     n_features_in_, feature_names_in_, shape_fit_
         As in scikit-learn.
 
@@ -176,6 +81,12 @@ class SVR(BaseSVR):
     >>> reg = SVR(C=1000.0, epsilon=10.0).fit(X, y)
     >>> reg.status_, round(reg.score(X, y), 2)
     ('solved', 0.83)
+
+    Several targets share the kernel rows:
+
+    >>> import numpy as np
+    >>> SVR(C=1000.0, epsilon=10.0).fit(X, np.column_stack([y, -y])).predict(X).shape
+    (442, 2)
     """
 
     _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("C", ascending=True), Axis("epsilon", ascending=False))
@@ -250,8 +161,8 @@ class NuSVR(BaseSVR):
     ----------
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, n_iter_, dual_gap_, relative_gap_
         See `SVR`.
-    epsilon_ : float
-        Half the width of the tube that was found.
+    epsilon_ : float or ndarray of shape (n_targets,)
+        Half the width of the tube that was found, of each target.
     status_, fit_status_, n_kernel_evals_, n_kernel_calls_, trace_
         See `maxmargin.SVC`.
     n_features_in_, feature_names_in_, shape_fit_
@@ -324,6 +235,7 @@ class NuSVR(BaseSVR):
             raise ValueError("C must be finite for NuSVR: a hard tube is SVR with C=inf and its epsilon.")
         return dual.nu_svr(y, self.nu, self.C * weight)
 
-    def _assemble(self, X: Any, order: Index, solution: Solution) -> None:
-        super()._assemble(X, order, solution)
-        self.epsilon_ = 0.5 * float(solution.offset[1] - solution.offset[0])
+    def _assemble(self, X: Any, order: Index, solutions: list[Solution]) -> None:
+        super()._assemble(X, order, solutions)
+        widths = [0.5 * float(solution.offset[1] - solution.offset[0]) for solution in solutions]
+        self.epsilon_ = widths[0] if len(widths) == 1 else np.array(widths)

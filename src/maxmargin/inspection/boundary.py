@@ -196,6 +196,11 @@ class BoundaryDisplay:
         cls, fitted: Any, X: Any, values: Floats, y: Any, x: Floats, found: Any, names: Any
     ) -> BoundaryDisplay:
         model = last_step(fitted)
+        response = np.asarray(fitted.predict(like(X, x[:, None])))
+        if response.ndim > 1:
+            raise ValueError(
+                f"A plot shows one target, and the model predicts {response.shape[1]}: train one for each."
+            )
         epsilon = getattr(model, "epsilon_", model.get_params(deep=False).get("epsilon"))
         known: dict[str, Any] = {}
         if y is not None:
@@ -205,7 +210,7 @@ class BoundaryDisplay:
         return cls(
             x,
             None,
-            fitted.predict(like(X, x[:, None])),
+            response,
             kind="tube",
             # LIBSVM's model files do not store the width of the tube.
             epsilon=None if epsilon is None or np.isnan(epsilon) else epsilon,

@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from maxmargin._sklearn import check_method_params, num_samples, safe_indexing, safe_split
 from maxmargin._types import Floats, Index
-from maxmargin.estimators.svr import SVR
-from maxmargin.estimators.targets import regression_targets
+from maxmargin.estimators._regressor import BaseSVR
+from maxmargin.estimators.targets import has_columns, regression_targets
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.model_selection.folds import Fold
 from maxmargin.model_selection.jobs import Job, Result, SearchSetup
@@ -92,12 +92,13 @@ class Work:
             required = nodes.first.__sklearn_tags__().target_tags.required
             return "the estimator needs y" if required else None
         try:
-            if np.ndim(self.y) != 1:
+            several = isinstance(nodes.first, BaseSVR) and has_columns(self.y)
+            if np.ndim(self.y) != 1 and not several:
                 return "y is not one-dimensional"
             if is_classifier(nodes.first):
                 check_classification_targets(self.y)
             elif is_regressor(nodes.first):
-                regression_targets(np.asarray(self.y))
+                regression_targets(np.asarray(self.y), multi_output=several)
         except (TypeError, ValueError) as error:
             return f"y cannot be used ({because(error)})"
         return None
@@ -238,8 +239,8 @@ def _fold_work(work: Work, nodes: Nodes, k: int, weight: Floats | None) -> FoldW
     if not (len(train) and len(test)):
         return Refused("a fold has no rows")
     finest = costs.ROUGH
-    if isinstance(nodes.first, SVR):
-        targets = regression_targets(np.asarray(safe_indexing(work.y, train)))
+    if isinstance(nodes.first, BaseSVR):
+        targets = regression_targets(np.asarray(safe_indexing(work.y, train)), multi_output=True)
         finest = max(finest, _FINE_FOR_TARGETS * float(np.max(np.abs(targets), initial=0.0)))
     dtype = np.float32 if nodes.tol >= finest else np.float64
     fold = work.setup.folds.get(

@@ -17,7 +17,16 @@ from maxmargin.estimators.calibration import CALIBRATORS
 from maxmargin.estimators.held_rows import HeldRows
 from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.kernels.kernel import Kernel
-from maxmargin.persistence.schema import ArrayField, Entry, Fields, NumberField, Sizes, Stored, Values
+from maxmargin.persistence.schema import (
+    ArrayField,
+    Entry,
+    Fields,
+    NumberField,
+    PerRowField,
+    Sizes,
+    Stored,
+    Values,
+)
 from maxmargin.persistence.values import Refused
 
 # Samples and features that a model may have: indices of 32 bits.
@@ -52,12 +61,9 @@ _PAIRS: Fields = {
     "_knots_ends": ArrayField(("pairs + 1",), ("i8",), low=0, optional=True),
     "_beta": ArrayField((1,), positive=True, optional=True),
 }
-_ONE: Fields = {
-    **_COMMON,
-    "n_iter_": NumberField(int, low=0),
-    "dual_gap_": NumberField(float, finite=False),
-    "relative_gap_": NumberField(float, finite=False, missing=np.nan),
-}
+_N_ITER, _GAP = NumberField(int, low=0), NumberField(float, finite=False)
+_RELATIVE_GAP = NumberField(float, finite=False, missing=np.nan)
+_ONE: Fields = {**_COMMON, "n_iter_": _N_ITER, "dual_gap_": _GAP, "relative_gap_": _RELATIVE_GAP}
 
 
 def _begin_svm(estimator: Any) -> Values:
@@ -118,6 +124,15 @@ def _classes(rows: Callable[[int], int]) -> Callable[[Any, Sizes, Stored], None]
 
 def _single_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
     sizes.update(groups=1, rows=1)
+    _common_sizes(estimator, sizes, arrays)
+
+
+def _target_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
+    """Sizes of a regression, which has a row of coefficients for each target."""
+    coef = arrays.get("_dense_coef", np.empty((1, 0)))
+    if coef.ndim != 2 or not len(coef):
+        raise Refused("no rows of coefficients")
+    sizes.update(groups=1, rows=len(coef))
     _common_sizes(estimator, sizes, arrays)
 
 
@@ -214,7 +229,13 @@ def _finish_incremental(estimator: Any, found: Values, sizes: Sizes) -> None:
     estimator.set_rows(HeldRows(X, y, ridge, u, found["_sides"], found["gamma_"], intercept))
 
 
-_REGRESSION: Fields = {**_ONE, "intercept_": ArrayField((1,))}
+_REGRESSION: Fields = {
+    **_COMMON,
+    "n_iter_": PerRowField(_N_ITER, ArrayField(("rows",), ("i4",), low=0)),
+    "dual_gap_": PerRowField(_GAP, ArrayField(("rows",), finite=False)),
+    "relative_gap_": PerRowField(_RELATIVE_GAP, ArrayField(("rows",), finite=False)),
+    "intercept_": ArrayField(("rows",)),
+}
 _ONE_VS_ONE = Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_pairs)
 _OUTLIERS = Entry(
     "maxmargin",
@@ -229,12 +250,15 @@ ESTIMATORS: dict[str, Entry] = {
     "NuSVC": _ONE_VS_ONE,
     "OneClassSVM": _OUTLIERS,
     "L2OneClassSVM": replace(_OUTLIERS, earlier={"contamination": "margin"}),
-    "SVR": Entry("maxmargin", _REGRESSION, _single_sizes, _finish_svm, begin=_begin_svm),
+    "SVR": Entry("maxmargin", _REGRESSION, _target_sizes, _finish_svm, begin=_begin_svm),
     "NuSVR": Entry(
         "maxmargin",
         # NaN where the model came from a LIBSVM file, which does not have the width of the tube.
-        {**_REGRESSION, "epsilon_": NumberField(float, finite=False)},
-        _single_sizes,
+        {
+            **_REGRESSION,
+            "epsilon_": PerRowField(NumberField(float, finite=False), ArrayField(("rows",), finite=False)),
+        },
+        _target_sizes,
         _finish_svm,
         begin=_begin_svm,
     ),

@@ -285,6 +285,11 @@ def _pair_part(estimator: Any, model: KernelModel) -> tuple[list[str], Floats, I
 
 def _single_part(estimator: Any, model: KernelModel) -> tuple[list[str], Floats, Index]:
     n = len(model.support)
+    if len(model.coef) > 1:
+        raise ValueError(
+            f"LIBSVM's models predict one target, and this one predicts {len(model.coef)}: train a model "
+            "for each, or use maxmargin.persistence.save."
+        )
     head = ["nr_class 2", f"total_sv {n}", f"rho {0.0 - estimator.intercept_[0]:.17g}"]
     return head, model.coef, np.arange(n)
 

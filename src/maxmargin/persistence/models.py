@@ -12,7 +12,7 @@ from typing import Any
 from maxmargin._sklearn import output_of, validate_parameters
 from maxmargin.persistence.estimators import ESTIMATORS, LARGEST
 from maxmargin.persistence.scalers import SCALERS
-from maxmargin.persistence.schema import Entry, NumberField, Sizes, Stored, Values
+from maxmargin.persistence.schema import Entry, NumberField, PerRowField, Sizes, Stored, Values
 from maxmargin.persistence.values import (
     Refused,
     decode,
@@ -86,9 +86,10 @@ def restore(record: Any, prefix: str, arrays: Stored) -> Any:
     elif "labels" in record:
         raise Refused("labels for an estimator that has none")
     entry.sizes(estimator, sizes, own)
-    for key, field in entry.fields.items():
+    fields = {k: f.of(sizes) if isinstance(f, PerRowField) else f for k, f in entry.fields.items()}
+    for key, field in fields.items():
         found[key] = field.get(key, values, own, sizes)
-    numbers = {key: field for key, field in entry.fields.items() if isinstance(field, NumberField)}
+    numbers = {key: field for key, field in fields.items() if isinstance(field, NumberField)}
     needed = {key for key, field in numbers.items() if field.missing is None}
     if own or not needed <= set(values) <= set(numbers):
         raise Refused("arrays or values that do not belong to the model")

@@ -280,8 +280,11 @@ def _one_class(graph: Graph, estimator: Any, X: str) -> None:
 
 def _regression(graph: Graph, estimator: Any, X: str) -> None:
     model = estimator.get_model()
-    values = _flat(graph, _values(graph, model, X, model.coef, estimator.intercept_))
-    graph.emit("variable", values, graph.dtype, ["n_samples"])
+    values = _values(graph, model, X, model.coef, estimator.intercept_)
+    if len(model.coef) == 1:
+        graph.emit("variable", _flat(graph, values), graph.dtype, ["n_samples"])
+    else:
+        graph.emit("variable", values, graph.dtype, ["n_samples", len(model.coef)])
 
 
 def _largest_value(graph: Graph, estimator: Any, values: str) -> None:

@@ -164,7 +164,31 @@ class NumberField:
         return out
 
 
-Fields = dict[str, ArrayField | NumberField]
+@dataclass(frozen=True)
+class PerRowField:
+    """A number where the model has a single row of coefficients, and otherwise an array with one for each.
+
+    Parameters
+    ----------
+    number : NumberField
+        The number.
+    array : ArrayField
+        The array, of the shape ``("rows",)``.
+    """
+
+    number: NumberField
+    array: ArrayField
+
+    def put(self, name: str, value: Any, values: dict[str, Any], arrays: Stored) -> None:
+        """Store the attribute's value."""
+        (self.array if np.size(value) > 1 else self.number).put(name, value, values, arrays)
+
+    def of(self, sizes: Sizes) -> ArrayField | NumberField:
+        """The field of a model of these sizes."""
+        return self.number if sizes["rows"] == 1 else self.array
+
+
+Fields = dict[str, ArrayField | NumberField | PerRowField]
 
 
 @dataclass(frozen=True)

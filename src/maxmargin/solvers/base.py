@@ -173,14 +173,16 @@ class Solver(ABC, Generic[W]):
 
         def solve(k: int, team: int) -> Solution:
             sub: Subproblem = problems[k]
-            rows = gram.view(sub.samples, cache_bytes=gram.cache_bytes // team) if len(problems) > 1 else gram
+            rows = gram
+            if not problems.whole:
+                rows = gram.view(sub.rows, cache_bytes=gram.cache_bytes // team)
             callback = None if observe is None else observe(sub.name)
             return self.solve(
                 sub.problem, rows, warm=sub.warm, stop=stop, callback=callback, interrupt=interrupt
             )
 
         work = float(problems.sizes.max() ** 2) * gram.cost
-        return Solutions(solve_each(solve, problems, gram, work, n_jobs, interrupt))
+        return Solutions(solve_each(solve, problems, gram, work, n_jobs, interrupt, in_order=True))
 
     def _run(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,6 +28,11 @@ class Subproblem:
     #: The segments (classes) that these rows are, in this order; named twice for paired variables.
     segments: Index
     warm: Floats | None = None
+
+    @property
+    def rows(self) -> Index:
+        """The rows of the Gram matrix that the problem numbers from 0 on; each once."""
+        return self.samples[: len(self.samples) // 2] if self.problem.paired else self.samples
 
 
 class ClassPairs(NamedTuple):
@@ -85,6 +90,8 @@ class Subproblems(Sequence[Subproblem]):
     ) -> None:
         self.bounds, self.sizes, self._make, self.pairs = bounds, sizes, make, pairs
         self._made: dict[int, Subproblem] = {}
+        #: Whether each problem is about all rows, in their order.
+        self.whole = len(bounds) == 2 or len(sizes) == 1
         largest = int(np.argmax(sizes))
         #: Problems that all others can be judged by.
         self.typical = [self[k] for k in sorted({largest, heaviest})]
@@ -92,10 +99,21 @@ class Subproblems(Sequence[Subproblem]):
     @staticmethod
     def one(problem: Dual, n: int, warm: Floats | None = None) -> Subproblems:
         """A single problem over all n rows."""
-        parts = 2 if problem.paired else 1
-        samples = np.concatenate([np.arange(n)] * parts)
-        only = Subproblem("all", problem, samples, np.zeros(parts, np.intp), warm)
-        return Subproblems(np.array([0, n]), np.array([problem.m]), lambda k: only)
+        return Subproblems.alike({"all": problem}, n, [warm])
+
+    @staticmethod
+    def alike(
+        problems: Mapping[str, Dual], n: int, warm: Sequence[Floats | None] | None = None
+    ) -> Subproblems:
+        """Problems of one kind, by name, each over all n rows."""
+        starts = [None] * len(problems) if warm is None else warm
+        made = []
+        for (name, problem), start in zip(problems.items(), starts, strict=True):
+            parts = 2 if problem.paired else 1
+            samples = np.concatenate([np.arange(n)] * parts)
+            made.append(Subproblem(name, problem, samples, np.zeros(parts, np.intp), start))
+        sizes = np.array([sub.problem.m for sub in made])
+        return Subproblems(np.array([0, n]), sizes, lambda k: made[k])
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -116,6 +134,8 @@ def solve_each(
     n_jobs: int | None,
     interrupt: Limit,
     solved: Collection[int] = (),
+    *,
+    in_order: bool = False,
 ) -> dict[int, Solution]:
     """Solve the problems side by side if their `work` is worth it, otherwise one after another.
 
@@ -135,6 +155,8 @@ def solve_each(
         Problems that have not begun when it is over are left out.
     solved : collection of int
         Problems to leave out.
+    in_order : bool
+        Whether problems over all rows are solved one after another in any case: they share one row cache.
 
     Returns
     -------
@@ -142,7 +164,8 @@ def solve_each(
         Solutions by index.
     """
     found: dict[int, Solution] = {}
-    side_by_side = len(problems) > 1 and gram.releases_gil and work > WORTH_A_TEAM
+    apart = len(problems) > 1 and not (problems.whole and in_order)
+    side_by_side = apart and gram.releases_gil and work > WORTH_A_TEAM
     if side_by_side:
         gram.use_one_thread()
     team = effective_n_jobs(n_jobs) if side_by_side else 1

@@ -158,6 +158,9 @@ def checked(subject: Subject, X: Any, y: Any) -> tuple[Any, Any]:
         X = np.asarray(X)
     if sp.issparse(X):
         X = X.tocsr()
+    targets = np.size(getattr(subject.last, "intercept_", 0.0))
+    if subject.task == NUMBERS and targets > 1:
+        raise ValueError(f"A report is about one target, and the model predicts {targets}.")
     if len(X.shape) != 2:
         raise ValueError(f"X must have rows and columns, got the shape {tuple(X.shape)}.")
     if num_samples(X) == 0:

@@ -72,6 +72,8 @@ class CPath:
             return "the scorer asks for probabilities, which a fit has"
         if isinstance(work.folds, Refused):
             return work.folds.reason
+        if np.ndim(work.y) > 1:
+            return "the C path trains one target"
         for fold in work.folds:
             if fold.fold.kernels is None:
                 return "the kernel matrices would take more than `memory`"

@@ -165,8 +165,8 @@ class Batch(Solver[BatchWork]):
                 if callback is not None:
                     callback(solution.trace[-1])
                 return solution
-            samples = sub.samples if len(problems) > 1 else gram.columns
-            rows = gram.view(samples, cache_bytes=max(0, gram.cache_bytes - engine.bytes_used) // team)
+            chosen = gram.columns if problems.whole else sub.rows
+            rows = gram.view(chosen, cache_bytes=max(0, gram.cache_bytes - engine.bytes_used) // team)
             return self.solve(sub.problem, rows, warm=warm, stop=stop, callback=callback, interrupt=interrupt)
 
         rest = solve_each(solve, problems, gram, work, n_jobs, interrupt, done)
@@ -184,8 +184,8 @@ class Batch(Solver[BatchWork]):
         if any(sub.problem.n_groups not in (1, len(sub.segments)) for sub in problems.typical):
             return None
         many, typical = len(problems) > 1, [sub.problem for sub in problems.typical]
-        if not many and self.finish in ("auto", "newton"):
-            regression = WholeRegression.over(gram, problems.bounds, typical, stop)
+        if problems.whole and self.finish in ("auto", "newton"):
+            regression = WholeRegression.over(gram, problems.bounds, typical, stop, several=many)
             if regression is not None:
                 return regression
         alone = not many and costs.FINISH_FROM <= typical[0].m <= LONGEST

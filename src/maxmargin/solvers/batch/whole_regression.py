@@ -1,15 +1,16 @@
-r"""An epsilon-SVR of moderate size in one compiled call, on its whole kernel matrix.
+r"""Epsilon-SVRs of moderate size, each in one compiled call, on their whole kernel matrix.
 
 In :math:`\beta = \alpha - \alpha^*` the dual has n variables in place of 2n, and a kink at zero:
 :math:`\tfrac12\beta^\top K\beta - y^\top\beta + \varepsilon\sum_i|\beta_i|`, :math:`|\beta_i| \le C_i`. What
 solves it is the engine of C paths (`maxmargin.solvers.c_path`): pair steps, and Newton steps from
 early on, which take the place of the many pair steps that large C asks for. A small problem that takes few
-pair steps is left to `maxmargin.solvers.batch.whole`. A problem that is not solved so goes on in the loop of
-`Batch`, from where it is.
+pair steps is left to `maxmargin.solvers.batch.whole`, unless several problems share the matrix. A problem
+that is not solved so goes on in the loop of `Batch`, from where it is.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 
@@ -25,20 +26,23 @@ from maxmargin.solvers.state import Stop
 
 
 class WholeRegression:
-    """Solves a problem over rows that hold their whole matrix."""
+    """Solves problems over rows that hold their whole matrix."""
 
     bytes_used = 0  # beyond the budget of the rows' own cache
 
     def __init__(self, gram: Rows, stop: Stop, first: WholeProblems | None, evals: int) -> None:
         self.gram, self.stop, self._first = gram, stop, first
         self._evals = evals  # kernel values that had been computed before
+        self._lock = threading.Lock()
 
     @staticmethod
-    def over(gram: Rows, bounds: Index, problems: Sequence[Dual], stop: Stop) -> WholeRegression | None:
-        """For a single problem over all rows of `gram`; None if this engine cannot take it."""
+    def over(
+        gram: Rows, bounds: Index, problems: Sequence[Dual], stop: Stop, *, several: bool = False
+    ) -> WholeRegression | None:
+        """For one problem over all rows of `gram`, or several like it; None if this engine cannot take it."""
         problem = problems[0]
-        single = len(problems) == 1 and problem.tube and problem.paired and problem.boxed
-        if not single or stop.criterion != "kkt" or stop.max_iter is not None:
+        tube = len(problems) == 1 and problem.tube and problem.paired and problem.boxed
+        if not tube or stop.criterion != "kkt" or stop.max_iter is not None:
             return None
         n = gram.n
         small = (
@@ -49,7 +53,8 @@ class WholeRegression:
         if not small or not gram.in_place:
             return None
         evals = gram.n_evals
-        first = WholeProblems.over(gram, bounds, problems, stop) if n <= costs.REGRESSION_FEW_ROWS else None
+        few = n <= costs.REGRESSION_FEW_ROWS and not several
+        first = WholeProblems.over(gram, bounds, problems, stop) if few else None
         if first is not None:
             first.patience = costs.REGRESSION_FEW_STEPS
         return WholeRegression(gram, stop, first, evals)
@@ -66,7 +71,8 @@ class WholeRegression:
                 return first
             warm, self._first = first.u, None
             gram.reopen()
-        gram.ensure(gram.columns)
+        with self._lock:  # or problems that are solved side by side would each compute it
+            gram.ensure(gram.columns)
         epsilon = 0.5 * float(problem.p[n] - problem.p[0])
         y = 0.5 * (problem.p[:n] + problem.p[n:])
         start = np.zeros(n)
@@ -105,7 +111,7 @@ class WholeRegression:
             violation=violation,
             objective=problem.objective(u, gradient),
             n_support=int(np.count_nonzero(u)),
-            n_kernel_evals=gram.n_evals - self._evals,
+            n_kernel_evals=self._uncounted(),
             n_kernel_calls=3 * steps * n,
         )
         solution = Solution.of(
@@ -122,3 +128,9 @@ class WholeRegression:
             trace=(last,),
         )
         return Attempt(u, solution)
+
+    def _uncounted(self) -> int:
+        """Kernel values that were computed and that no problem has counted yet."""
+        with self._lock:
+            before, self._evals = self._evals, self.gram.n_evals
+            return int(self._evals - before)
