@@ -94,6 +94,7 @@ def test_kernels_weights_classes_and_losses(code, tmp_path):
         SVC(kernel=lambda a, b: a @ b.T).fit(X, y).predict(X)
         SVC(class_weight="balanced").fit(X, y, rng.random(n)).predict(X)
         SVC(loss="squared_hinge", C=0.1).fit(X, y.astype(str)).predict(X)
+        SVC(bias="penalised").fit(X, y).predict(X)
         SVC(tol=1e-7, C=100).fit(X, y)
         SVC(break_ties=True).fit(X, y).predict(X)
         SVR(loss="squared_epsilon_insensitive").fit(X, X[:, 1])

@@ -29,6 +29,17 @@ def test_train_and_predict_are_what_the_estimator_does(run):
     np.testing.assert_allclose(values, model.decision_function(X), rtol=1e-10)
 
 
+def test_the_bias_may_be_penalised(run):
+    options = ("--loss", "squared_hinge", "--bias", "penalised", "--solver", "mdm-accelerated")
+    report = run("train", "iris.csv", "i.maxmargin", *options, "--json").json
+    assert report["status"] == "solved" and report["parameters"]["bias"] == "penalised"
+    X, y = load_iris(return_X_y=True)
+    model = SVC(loss="squared_hinge", bias="penalised", solver="mdm-accelerated").fit(X, y)
+    np.testing.assert_array_equal(load("i.maxmargin").intercept_, model.intercept_)
+    refused = run("train", "iris.csv", "--machine", "nu-svc", "--bias", "penalised")
+    assert refused.code == 2 and "no parameter bias" in refused.err
+
+
 def test_model_finds_its_columns_by_name(run):
     run("train", "iris.csv", "iris.maxmargin")
     table = read("iris.csv")
@@ -198,6 +209,7 @@ def test_solvers_lists_all_and_what_they_take(run):
     assert {row["solver"] for row in report["solvers"]} >= set(solvers.names()) - {"my-smo"}
     takes = {row["solver"]: row["takes"] for row in report["solvers"]}
     assert "svc" in takes["batch"] and "svc" not in takes["mdm"] and "hulls" in takes["mdm"]
+    assert "one hull" in takes["mdm"] and "one hull" not in takes["simple"]
     assert "Keerthi" in run("solvers").out
 
 

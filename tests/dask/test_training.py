@@ -134,6 +134,18 @@ def test_the_solution_is_that_of_one_process_within_both_certificates(case, clie
         np.testing.assert_allclose(found, wanted, atol=0.02)
 
 
+@pytest.mark.parametrize(("loss", "classes", "weight"), [("hinge", 2, None), ("squared_hinge", 3, weights())])
+def test_a_bias_may_be_penalised(loss, classes, weight, client):
+    X, y = data(classes)
+    parameters = {"loss": loss, "bias": "penalised", "tol": 1e-5}
+    model, local = both("SVC", parameters, X, y, weight, client=client)
+    assert model.distributed_ and model.status_ == local.status_ == "solved"
+    gaps = np.ravel(model.dual_gap_) + np.ravel(local.dual_gap_)
+    assert (np.abs(objectives(model) - objectives(local)) <= gaps + 1e-9 * np.abs(objectives(local))).all()
+    np.testing.assert_allclose(model.intercept_, local.intercept_, atol=1e-2)
+    np.testing.assert_allclose(model.decision_function(X), local.decision_function(X), atol=1e-2)
+
+
 def test_a_tight_tolerance_is_reached_with_float64_rows(client):
     X, y = data()
     model, local = both("SVC", {"tol": 1e-9, "C": 2.0}, X, y, client=client)

@@ -114,7 +114,7 @@ def test_impossible_scales_are_refused(scale):
     "problem", [dual.one_class(4), dual.nearest_points([1, -1]), dual.nu_svr([0.0, 1.0], nu=0.5, C=1.0)]
 )
 def test_problems_with_another_sum_are_refused(problem):
-    with pytest.raises(ValueError, match=f"one sum, which is 0: '{problem.name}' is none"):
+    with pytest.raises(ValueError, match=f"one sum, which is 0: '{problem.name}' is another one"):
         dual.penalised_bias(problem)
 
 

@@ -17,6 +17,8 @@ MAKE = {
     "hinge": lambda **k: SVC(**k),
     "squared hinge": lambda **k: SVC(loss="squared_hinge", **k),
     "hulls": lambda **k: SVC(loss="squared_hinge", solver="mdm", **k),
+    "penalised bias": lambda **k: SVC(bias="penalised", **k),
+    "one hull": lambda **k: SVC(loss="squared_hinge", bias="penalised", solver="mdm", **k),
     "smo": lambda **k: SVC(solver="smo", **k),
     "large C": lambda **k: SVC(C=1e4, **k),
     "nu": lambda **k: NuSVC(nu=0.1, **k),

@@ -23,6 +23,8 @@ ESTIMATORS = [
     SVC(),
     SVC(kernel="precomputed"),
     SVC(loss="squared_hinge"),
+    SVC(bias="penalised"),
+    SVC(loss="squared_hinge", bias="penalised", solver="mdm-accelerated"),
     SVC(kernel="linear", solver="smo"),
     SVC(loss="squared_hinge", solver="simple"),
     IncrementalSVC(),

@@ -233,6 +233,9 @@ def test_machines_without_hulls_in_the_plane_are_refused():
                   CrammerSingerSVC(kernel="linear")):  # fmt: skip
         with pytest.raises(ValueError, match="not in the plane: use an SVC with loss='hinge'"):
             HullDisplay.from_estimator(model.fit(X, y), X, y)
+    for C in (1.0, np.inf):
+        with pytest.raises(ValueError, match="train this SVC with bias='free'"):
+            HullDisplay.from_estimator(SVC(C=C, kernel="linear", bias="penalised").fit(*APART), *APART)
     model = SVC(kernel="linear", class_weight={0: 2.0}).fit(X, y)
     with pytest.raises(ValueError, match="Class weights"):
         HullDisplay.from_estimator(model, X, y)

@@ -158,13 +158,26 @@ def test_the_records_of_estimators_are_drawn_by_label():
         lambda **k: SVC(**k),
         lambda **k: SVC(loss="squared_hinge", **k),
         lambda **k: SVC(loss="squared_hinge", solver=Watched("mdm"), **k),
+        lambda **k: SVC(bias="penalised", **k),
+        lambda **k: SVC(loss="squared_hinge", bias="penalised", solver=Watched("mdm"), **k),
         lambda **k: NuSVC(**k),
         lambda **k: OneClassSVM(**k),
         lambda **k: L2OneClassSVM(C=100.0, **k),
         lambda **k: AllDistancesSVC(**k),
         lambda **k: CrammerSingerSVC(**k),
     ],
-    ids=["hinge", "squared", "hulls", "nu", "one-class", "l2", "all-distances", "crammer-singer"],
+    ids=[
+        "hinge",
+        "squared",
+        "hulls",
+        "penalised",
+        "one hull",
+        "nu",
+        "one-class",
+        "l2",
+        "all-distances",
+        "crammer-singer",
+    ],
 )
 def test_the_gap_of_an_estimator_ends_at_its_dual_gap_and_bounds_the_distance_to_the_optimum(make):
     def watched(**more):

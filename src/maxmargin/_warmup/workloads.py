@@ -113,6 +113,10 @@ def _classification() -> Workloads:
         small_cache = SVC(C=10.0, cache_size=1.0)
         yield f"SVC, {n} rows, wide and sparse, small cache", partial(_use, small_cache, text, y)
         yield f"SVC, {n} rows, squared hinge", partial(_use, SVC(loss="squared_hinge"), X, y)
+        for loss in ("hinge", "squared_hinge"):
+            penalised = SVC(loss=loss, bias="penalised")
+            for form, data in (("dense", X), ("wide and sparse", text)):
+                yield f"SVC, {n} rows, penalised bias, {loss}, {form}", partial(_use, penalised, data, y)
         yield f"SVC, {n} rows, tight", partial(_use, SVC(C=100.0, tol=1e-7), X, y)
         yield f"NuSVC, {n} rows, tight", partial(_use, NuSVC(nu=0.3, tol=1e-7), X, y)
         yield f"NuSVC, {n} rows, limited", partial(_use, NuSVC(nu=0.3, max_iter=1000), X, y)
@@ -273,6 +277,7 @@ def _papers(n: int) -> Workloads:
     kinds: dict[str, tuple[Any, ...]] = {
         "svc": (SVC(), X, y),
         "squared hinge": (SVC(loss="squared_hinge"), X, y),
+        "penalised bias": (SVC(loss="squared_hinge", bias="penalised"), X, y),
         "nu-svc": (NuSVC(nu=0.3), X, y),
         "one-class": (OneClassSVM(nu=0.2), X, None),
         "one-class, squared": (L2OneClassSVM(), X, None),
@@ -294,6 +299,7 @@ def _problem(kind: str) -> Any:
     return {
         "svc": lambda: dual.c_svc(y),
         "squared hinge": lambda: dual.squared_c_svc(y, 0.5),
+        "penalised bias": lambda: dual.penalised_bias(dual.squared_c_svc(y, 0.5)),
         "nu-svc": lambda: dual.reduced_hulls(y, 1.0),
         "one-class": lambda: dual.one_class(4),
         "one-class, squared": lambda: dual.one_class_l2(4, 0.5),

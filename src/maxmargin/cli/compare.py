@@ -34,6 +34,7 @@ def compare(
     nu: o.Nu = None,
     epsilon: o.Epsilon = None,
     loss: o.Loss = None,
+    bias: o.Bias = None,
     tol: o.Tol = None,
     cache_size: o.CacheSize = None,
     max_time: Annotated[float, typer.Option(help="Time limit of each solver in seconds.")] = 20.0,
@@ -55,8 +56,8 @@ def compare(
 
         need_matplotlib()
     parameters = o.given(
-        kernel=kernel, C=c, gamma=gamma, nu=nu, epsilon=epsilon, loss=loss, tol=tol, cache_size=cache_size,
-        n_jobs=n_jobs,
+        kernel=kernel, C=c, gamma=gamma, nu=nu, epsilon=epsilon, loss=loss, bias=bias, tol=tol,
+        cache_size=cache_size, n_jobs=n_jobs,
     )  # fmt: skip
     task = prepare(
         data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json

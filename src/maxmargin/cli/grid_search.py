@@ -52,6 +52,7 @@ def search(
     ] = None,
     class_weight: o.ClassWeight = None,
     loss: o.Loss = None,
+    bias: o.Bias = None,
     solver: o.Solver = None,
     tol: o.Tol = None,
     n_jobs: o.Jobs = None,
@@ -83,7 +84,7 @@ def search(
 
         need_matplotlib()
     parameters = o.given(
-        kernel=kernel, loss=loss, class_weight=class_weight, solver=solver, tol=tol, n_jobs=n_jobs
+        kernel=kernel, loss=loss, bias=bias, class_weight=class_weight, solver=solver, tol=tol, n_jobs=n_jobs
     )
     first = _values("epsilon", epsilon)[:1] if epsilon is not None else []
     if first and isinstance(first[0], int | float):

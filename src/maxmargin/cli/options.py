@@ -108,6 +108,12 @@ Loss = Annotated[
         help="hinge or squared_hinge (svc), epsilon_insensitive or squared_epsilon_insensitive (svr).",
     ),
 ]  # fmt: skip
+Bias = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_MODEL, help="free, or penalised like the weights (svc).", show_default="free"
+    ),
+]
 ClassWeight = Annotated[
     str | None,
     typer.Option(

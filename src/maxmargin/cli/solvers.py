@@ -26,7 +26,8 @@ def solvers(json: o.Json = False) -> None:
     for row in rows:
         row["takes"] = "all" if len(row["takes"]) == len(problems) else ", ".join(row["takes"])
     table(
-        "Solvers (--solver); hulls: svc with squared_hinge or C=inf; squared_epsilon: svr with that loss",
+        "Solvers (--solver); hulls: svc with squared_hinge or C=inf, one hull: and with a penalised bias; "
+        "squared_epsilon: svr with that loss",
         rows,
     )
     table("Estimators (--machine)", estimators)
@@ -43,6 +44,7 @@ def _problems() -> dict[str, Any]:
         "svc": dual.c_svc(y),
         "squared_hinge": dual.squared_c_svc(y, 0.5),
         "hulls": dual.nearest_points(y, 0.5),
+        "one hull": dual.minimum_norm(y, 0.5),
         "nu-svc": dual.reduced_hulls(y, 1.0),
         "svr": dual.epsilon_svr(y, 0.1),
         "squared_epsilon": dual.squared_epsilon_svr(y, 0.1, ridge=0.5),

@@ -31,6 +31,7 @@ def train(
     contamination: o.Contamination = None,
     epsilon: o.Epsilon = None,
     loss: o.Loss = None,
+    bias: o.Bias = None,
     class_weight: o.ClassWeight = None,
     solver: o.Solver = None,
     tol: o.Tol = None,
@@ -53,7 +54,7 @@ def train(
         from maxmargin.cli.training_data import prepare
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
-        contamination=contamination, loss=loss, class_weight=class_weight, solver=solver, tol=tol,
+        contamination=contamination, loss=loss, bias=bias, class_weight=class_weight, solver=solver, tol=tol,
         cache_size=cache_size, max_time=max_time, n_jobs=n_jobs,
         verbose=True if verbose and not json else None,
     )  # fmt: skip

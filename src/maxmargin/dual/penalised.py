@@ -19,9 +19,11 @@ that is, -b. Certificates need no other formulas.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import fsum
 
 import numpy as np
 
+from maxmargin._types import Floats
 from maxmargin.dual._build import squared_scale
 from maxmargin.dual.problem import Dual
 
@@ -72,3 +74,13 @@ def penalised_bias(problem: Dual, scale: float = 1.0) -> Dual:
         label=np.append(problem.label, 1),
         coupling=np.array([[float(problem.coupling[0, 0]), 0.0], [0.0, 0.0]]),
     )
+
+
+def of_samples(problem: Dual, values: Floats) -> Floats:
+    """The entries that belong to samples: without the one of a penalised bias."""
+    return values[:-1] if problem.penalised else values
+
+
+def with_bias(problem: Dual, u: Floats) -> Floats:
+    """The variables of samples and of the bias, if it is penalised: the reverse of `of_samples`."""
+    return np.append(u, -fsum(u)) if problem.penalised else u

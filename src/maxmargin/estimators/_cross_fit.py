@@ -8,6 +8,7 @@ the decision values of the rows that are held out.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from maxmargin._compiled.limits import Limit
 from maxmargin._types import Floats, Index, Mask, Rows
 from maxmargin.dual import Dual
+from maxmargin.dual.penalised import of_samples, with_bias
 from maxmargin.estimators._plan import Plan
 from maxmargin.estimators.calibration import SigmoidCalibrator
 from maxmargin.solvers import costs
@@ -220,14 +222,14 @@ class CrossFit:
             problem = self.estimator._fold_problem(sub.problem, held)
             with np.errstate(invalid="ignore", divide="ignore"):  # bounds that are zero or infinite
                 ratio = np.nan_to_num(problem.hi / sub.problem.hi, nan=1.0, posinf=1.0)
-            warm = np.where(held, 0.0, ratio * full.u)
+            warm = np.clip(ratio * full.u, problem.lo, problem.hi)
             solution = plan.solver.solve(problem, rows, warm=warm, stop=stop, interrupt=limit)
             values = _values(problem, solution)[held]
         else:  # a solver, or a problem, without bounds of zero: the rows that are left
             y = np.full(len(held), self.sign)
             y[self.problems.bounds[self.first[pair] + 1] - self.problems.bounds[self.first[pair]] :] *= -1.0
             problem = self.estimator._pair_problem(y[kept], self.weight[sub.samples][kept])
-            start = full.u[kept]
+            start = with_bias(problem, full.u[kept])
             solution = plan.solver.solve(problem, rows.view(kept), warm=start, stop=stop, interrupt=limit)
             weights, constant = hyperplane(problem, solution)
             out, used = np.zeros(rows.n), np.flatnonzero(weights)
@@ -239,8 +241,12 @@ class CrossFit:
 def hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:
     """Coefficients and intercept of the decision function from a solution."""
     u, offset = solution.u, solution.offset
+    if problem.one_hull:
+        signs, square = _of_one_hull(problem, solution)
+        coef = signs * u / square
+        return coef, problem.shift * fsum(coef)
     if problem.n_groups == 1:
-        return u, -float(offset[0])
+        return of_samples(problem, u), -float(offset[0])
     signs, margin, shift = _scaling(problem, solution)
     return signs * u / margin, -shift / margin
 
@@ -248,10 +254,22 @@ def hyperplane(problem: Dual, solution: Solution) -> tuple[Floats, float]:
 def _values(problem: Dual, solution: Solution) -> Floats:
     """The decision values of all rows, from the gradient."""
     g, ridge = solution.gradient, problem.ridge * solution.u
+    if problem.one_hull:
+        signs, square = _of_one_hull(problem, solution)
+        return np.asarray(signs * (g - ridge) / square)
     if problem.n_groups == 1:
-        return np.asarray(g - ridge + problem.p - solution.offset[0])
+        return of_samples(problem, np.asarray(g - ridge + problem.p - solution.offset[0]))
     signs, margin, shift = _scaling(problem, solution)
     return np.asarray((signs * (g - ridge) - shift) / margin)
+
+
+def _of_one_hull(problem: Dual, solution: Solution) -> tuple[Floats, float]:
+    """Labels and squared norm of the point of least norm, by which it is divided for margins of 1."""
+    assert problem.signs is not None
+    square = problem.square(solution.u, solution.gradient)
+    if not square > 0 or solution.status is Status.INFEASIBLE:
+        square = 1.0  # the hull contains the origin: nothing to scale to, but the direction is kept
+    return problem.signs, square
 
 
 def _scaling(problem: Dual, solution: Solution) -> tuple[Floats, float, float]:

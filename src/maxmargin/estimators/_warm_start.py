@@ -8,11 +8,12 @@ import numpy as np
 
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
+from maxmargin.dual.penalised import of_samples
 
 
 def box(problem: Dual) -> float:
     """Return the largest width of the problem's box; it differs where C does."""
-    return float(np.max(problem.hi - problem.lo, initial=0.0))
+    return float(np.max(of_samples(problem, problem.hi - problem.lo), initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)

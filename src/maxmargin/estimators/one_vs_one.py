@@ -21,6 +21,7 @@ from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Hidden, StrOptions, fit_context, with_callbacks
 from maxmargin._types import Floats, Index, Mask
 from maxmargin.dual import Dual
+from maxmargin.dual.penalised import of_samples, with_bias
 from maxmargin.estimators._cross_fit import CrossFit, hyperplane
 from maxmargin.estimators._outcome import report, report_folds
 from maxmargin.estimators._plain import class_labels
@@ -126,7 +127,10 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         solved = Solutions({k: solution for k, (_, solution) in apart.items()}, begun.together)
         self._assemble(X, order, segments, solved, {k: hyperplane(*each) for k, each in apart.items()})
         self._keep_starts(
-            (_start_name(m.segments, m.problem), Start(order[m.samples], s.u, box(m.problem)))
+            (
+                _start_name(m.segments, m.problem),
+                Start(order[m.samples], of_samples(m.problem, s.u), box(m.problem)),
+            )
             for m, s in ((subproblems[k], s) for k, s in begun.items())
         )
         self._calibrator = None if cross_fit is None else cross_fit.calibrator()
@@ -147,7 +151,9 @@ class BaseSVC(ClassifierMixin, BaseSVM):
 
     def _fold_problem(self, problem: Dual, held: Mask) -> Dual:
         """The problem of a pair without the variables `held`, which stay at zero."""
-        return replace(problem, lo=np.where(held, 0.0, problem.lo), hi=np.where(held, 0.0, problem.hi))
+        lo, hi, at = problem.lo.copy(), problem.hi.copy(), np.flatnonzero(held)
+        lo[at] = hi[at] = 0.0
+        return replace(problem, lo=lo, hi=hi)
 
     def _boxes(self, weight: Floats) -> tuple[Floats, Floats] | None:
         """The bound of each sample's multiplier and its ridge, where pairs are C-SVCs; None for others."""
@@ -206,6 +212,7 @@ class BaseSVC(ClassifierMixin, BaseSVM):
         start = None
         if self.warm_start:
             start = self._start(_start_name(np.array(pair), problem), order[samples], box=box(problem))
+            start = None if start is None else with_bias(problem, start)
         return Subproblem(name, problem, samples, np.array(pair), start)
 
     # -- from solutions to scikit-learn's attributes -------------------------------------------

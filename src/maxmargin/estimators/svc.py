@@ -13,6 +13,7 @@ from maxmargin import dual, solvers
 from maxmargin._sklearn import Interval, StrOptions
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
+from maxmargin.dual.penalised import with_bias
 from maxmargin.estimators._rescaled import rounding_of_coefficients
 from maxmargin.estimators.one_vs_one import BaseSVC, Reported
 from maxmargin.estimators.search_axes import Axis
@@ -24,8 +25,8 @@ class SVC(BaseSVC):
 
     Minimises :math:`\tfrac12\|w\|^2 + C\sum_i \xi_i` (hinge) or :math:`\tfrac12\|w\|^2 + C\sum_i
     \xi_i^2` (squared hinge) with :math:`y_i(\langle w, \phi(x_i)\rangle + b) \ge 1 - \xi_i`, for
-    every pair of classes. The dual, the solver's guarantee and the gap are described in
-    `maxmargin.dual`.
+    every pair of classes; with ``bias="penalised"`` the same plus :math:`\tfrac12 b^2`. The dual, the
+    solver's guarantee and the gap are described in `maxmargin.dual`.
 
     Parameters
     ----------
@@ -64,6 +65,12 @@ class SVC(BaseSVC):
         Chooses the folds of ``probability=True``, always the same if None; training is deterministic.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         Penalty of the slacks; the squared one as in `sklearn.svm.LinearSVC`.
+    bias : {"free", "penalised"}, default="free"
+        Whether the intercept b costs nothing, or :math:`\tfrac12 b^2`, as in `sklearn.svm.LinearSVC` with
+        ``intercept_scaling=1``. The second is the model of the kernel :math:`k + 1` without an intercept:
+        of squared hinge losses and hard margins it is a multiple of the point of least norm of one hull,
+        which MDM, NPA, MaxMinOver and Gilbert's algorithm look for. Its solution is unique, and depends on
+        where the origin of the features is.
     solver : str or Solver, default="auto"
         A name of `maxmargin.solvers.names` or a solver.
     max_time : float, default=None
@@ -131,6 +138,7 @@ class SVC(BaseSVC):
         **BaseSVC._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "bias": [StrOptions({"free", "penalised"})],
     }
 
     def __init__(
@@ -152,6 +160,7 @@ class SVC(BaseSVC):
         break_ties: bool = False,
         random_state: Any = None,
         loss: str = "hinge",
+        bias: str = "free",
         solver: Any = "auto",
         max_time: float | None = None,
         n_jobs: int | None = None,
@@ -173,6 +182,7 @@ class SVC(BaseSVC):
         self.break_ties = break_ties
         self.random_state = random_state
         self.loss = loss
+        self.bias = bias
         self.solver = solver
         self.max_time = max_time
         self.n_jobs = n_jobs
@@ -188,10 +198,13 @@ class SVC(BaseSVC):
             )
 
     def _pair_problem(self, y: Floats, weight: Floats) -> Dual:
+        penalised = self.bias == "penalised"
+        hulls = dual.minimum_norm if penalised else dual.nearest_points
         if np.isinf(self.C):
-            return dual.nearest_points(y)
+            return hulls(y)
         if self.loss == "hinge":
             problem = dual.c_svc(y, bounds=self.C * weight)
+            problem = dual.penalised_bias(problem) if penalised else problem
             if not solvers.get(self.solver).accepts(problem):
                 raise ValueError(
                     f"The solver {self.solver!r} cannot train with loss='hinge': use "
@@ -200,11 +213,14 @@ class SVC(BaseSVC):
             return problem
         ridge = 0.5 / (self.C * weight)
         problem = dual.squared_c_svc(y, ridge)
+        problem = dual.penalised_bias(problem) if penalised else problem
         if not solvers.get(self.solver).accepts(problem):
-            return dual.nearest_points(y, ridge)  # the same model, up to a factor
+            return hulls(y, ridge)  # the same model, up to a factor
         return problem
 
     def _boxes(self, weight: Floats) -> tuple[Floats, Floats] | None:
+        if self.bias == "penalised":
+            return None
         with np.errstate(over="ignore", divide="ignore"):
             upper = self.C * weight
             ridge = np.zeros(len(weight)) if self.loss == "hinge" else 0.5 / upper
@@ -213,12 +229,12 @@ class SVC(BaseSVC):
         return (upper if self.loss == "hinge" else np.full(len(weight), np.inf)), ridge
 
     def _as_reported(self, problem: Dual, solution: Solution, lengths: Floats) -> Reported:
-        if not problem.two_hulls:
-            return problem, solution
-        return _as_c_svc(problem, solution, lengths)
+        if problem.one_hull:
+            return _as_penalised_c_svc(problem, solution, lengths)
+        return _as_c_svc(problem, solution, lengths) if problem.two_hulls else (problem, solution)
 
 
-def _as_c_svc(problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual, Solution]:
+def _as_c_svc(problem: Dual, solution: Solution, lengths: Floats) -> Reported:
     """The nearest points of two hulls as the C-SVC solution that they are a multiple of.
 
     Of all multiples the one with the factor 2 / ||w||^2 has the least dual value, w between the points.
@@ -230,7 +246,27 @@ def _as_c_svc(problem: Dual, solution: Solution, lengths: Floats) -> tuple[Dual,
     svm = dual.squared_c_svc(y, problem.ridge)
     u, g = 2.0 / square * y * solution.u, 2.0 / square * y * solution.gradient - y
     noise = 2.0 / square * solution.noise  # a gradient of the hulls is multiplied by the same factor
-    noise = noise + rounding_of_coefficients(u, lengths)
+    return _reported(svm, solution, u, g, noise + rounding_of_coefficients(u, lengths))
+
+
+def _as_penalised_c_svc(problem: Dual, solution: Solution, lengths: Floats) -> Reported:
+    """The point of least norm W, times 1 / ||W||^2, as the C-SVC with a penalised bias."""
+    square, y = problem.square(solution.u, solution.gradient), problem.signs
+    if solution.status is Status.INFEASIBLE or not square > 0:
+        return problem, replace(solution, gap=np.inf)  # no multiple of it is a bound
+    assert y is not None
+    svm = dual.penalised_bias(dual.squared_c_svc(y, problem.ridge), float(np.sqrt(problem.shift)))
+    u = with_bias(svm, y * solution.u / square)
+    # Decision values of the hull include the bias, whose part is the gradient of the last variable here.
+    values, last = y * solution.gradient / square, svm.ridge[-1] * u[-1]
+    g = np.append(values + last - y, last)
+    rounding = np.abs(values) + 2.0 * abs(last) + 1.0 + problem.shift * float(np.abs(u[:-1]).sum())
+    noise = solution.noise / square + 2.0**-52 * rounding + rounding_of_coefficients(u[:-1], lengths)
+    return _reported(svm, solution, u, g, np.append(noise, 2.0**-51 * abs(last)))
+
+
+def _reported(svm: Dual, solution: Solution, u: Floats, g: Floats, noise: Floats) -> Reported:
+    """The solution `u` of `svm` with its certificate; the course of training is that of `solution`."""
     return svm, replace(
         solution,
         u=u,

@@ -110,6 +110,10 @@ def model_and_mu(estimator: Any, X: Any) -> tuple[Any, float | None, Any]:
         return model, min(1.0, float(model.mu_)), X
     if "C" not in params and "nu" in params:
         return model, min(1.0, 2.0 / (model.nu * model.shape_fit_[0])), X
+    if params.get("bias", "free") != "free":
+        raise ValueError(
+            f"The hulls of a penalised bias are not in the plane: train this {name} with bias='free'."
+        )
     if np.isinf(params.get("C", 0.0)):
         return model, None, X
     if np.ptp(getattr(model, "class_weight_", 1.0)) > 0:

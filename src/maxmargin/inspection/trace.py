@@ -315,7 +315,8 @@ def _in_units_of_the_gap(model: Any, objectives: Floats) -> Floats:
     """
     with np.errstate(divide="ignore"):
         if isinstance(model, SVC) and (objectives > 0).all():
-            return -1.0 / objectives  # the nearest points of two hulls, w between them: -2 / ||w||^2
+            # The nearest points of two hulls, w between them: -2 / ||w||^2. One hull: -1 / (2 ||W||^2).
+            return (-1.0 if model.bias == "free" else -0.25) / objectives
         if isinstance(model, L2OneClassSVM):
             return -0.25 / objectives  # the minimum is -1 / (2 rho), and rho is twice the objective
     if isinstance(model, OneClassSVM):

@@ -55,6 +55,7 @@ def test_the_c_path_takes_hinge_machines_along_c(estimator):
     [
         ({"estimator": NuSVC(), "grid": {"nu": [0.1, 0.2]}}, "the C path trains SVC and SVR, not NuSVC"),
         ({"estimator": SVC(loss="squared_hinge")}, "loss='hinge', not 'squared_hinge'"),
+        ({"estimator": SVC(bias="penalised")}, "bias='free', not 'penalised'"),
         ({"estimator": SVR(loss="squared_epsilon_insensitive")}, "loss='epsilon_insensitive', not"),
         ({"estimator": SVC(solver="smo")}, "not to 'smo'"),
         ({"estimator": SVC(max_iter=100)}, "max_iter and max_time"),

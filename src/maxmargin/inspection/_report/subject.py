@@ -138,6 +138,8 @@ class Subject:
             out["gamma"] = found if found is not None else out["gamma"]
         if getattr(self.last, "loss", None) and "squared" in str(self.last.loss):
             out["loss"] = self.last.loss
+        if getattr(self.last, "bias", "free") != "free":
+            out["bias"] = self.last.bias
         return out
 
     def feature_names(self, X: Any) -> list[str]:

@@ -112,6 +112,8 @@ def _problem_of_nodes(nodes: Nodes) -> str | None:
     loss = "hinge" if isinstance(first, SVC) else "epsilon_insensitive"
     if first.loss != loss:
         return f"the C path trains loss={loss!r}, not {first.loss!r}"
+    if getattr(first, "bias", "free") != "free":
+        return f"the C path trains bias='free', not {first.bias!r}"
     if first.solver not in ("auto", "batch"):
         return f"the C path belongs to the solver 'auto', not to {first.solver!r}"
     if first.max_iter != -1 or first.max_time is not None:
