@@ -23,7 +23,7 @@ LONG = {
     "svc shrinking": 0.06,  # (2.7 %)
     "svc refined": 0.16,  # (8.0 %)
     "svr working set": 0.08,  # (3.7 %)
-    "crammer-singer": 0.16,  # (3.7 %; 8.1 % between CPUs with AVX2 and AVX-512)
+    "crammer-singer": 0.16,
 }
 
 

@@ -331,6 +331,19 @@ def test_gap_vanishes_at_the_optimum(kind):
         assert 0 <= problem.relative_gap(u, g) <= 1e-8
 
 
+@pytest.mark.parametrize("C", [1e2, 1e6, 1e12])
+def test_the_gap_of_margins_just_short_of_1_does_not_grow_with_a_huge_C(C):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(20, 2)), rng.integers(3, size=20)
+    problem, K = dual.crammer_singer(y, C), qp.rbf(X, 2.0)
+    Q = qp.dense_q(problem, K)
+    u, best = qp.reference(dual.crammer_singer(y, 1e2), K)  # no variable is at its bound
+    assert u.max() < 50.0
+    short = 0.999 * u
+    gap = problem.gap(short, Q @ short - problem.p)
+    assert qp.objective(Q, problem.p, short) - best <= gap <= 3e-3 * abs(best)
+
+
 @given(
     kind=st.sampled_from(qp.KINDS),
     seed=st.integers(0, 10**6),

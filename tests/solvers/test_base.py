@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import qp
 from maxmargin import SVC, dual, solvers
+from maxmargin.dual import relative_to_value
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Record, Solver, Status, Stop
 from maxmargin.solvers import registry as registry_module
@@ -342,6 +343,20 @@ def test_warm_start_of_a_wrong_shape_or_with_nan_is_refused(make, warm):
     X, problem = classification(30)
     with pytest.raises(ValueError, match="warm start"):
         make().solve(problem, qp.gram_of(X), warm=warm)
+
+
+@every_solver
+@every_kind
+def test_both_means_the_violation_and_a_gap_beside_the_value(make, kind):
+    for tol in (1e-2, 1e-5):
+        problem, X, K, _, _ = qp.solved_problem(kind, 1)
+        solution = make().solve(problem, qp.gram_of(X), stop=Stop(tol, criterion="both"))
+        assert solution.status == "solved"
+        g = qp.dense_q(problem, K) @ solution.u - problem.p
+        assert problem.violation(solution.u, g) <= tol * (1 + 1e-6)
+        assert relative_to_value(problem.gap(solution.u, g), solution.objective) <= max(tol, 1e-3) * (
+            1 + 1e-6
+        )
 
 
 # -- when to stop ----------------------------------------------------------------------------

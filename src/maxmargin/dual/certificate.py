@@ -14,6 +14,8 @@ from maxmargin.dual.description import Description
 _EPS = 2.0**-52
 #: Relative error of the differences in the gap, whose terms are c, g and the multiplier.
 ROUNDING = 2.0 * _EPS
+# By how much the primal point is made longer at least where the gap exceeds this share of the value.
+_SHORTEST, _ROUGHLY = 1e-6, 1e-4
 
 
 class Certificate(Description):
@@ -91,9 +93,9 @@ class Certificate(Description):
         noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), self.m)
         if not (np.isfinite(g).all() and np.isfinite(noise).all()):
             return float("inf")
-        c = self.ridge * u - g  # p - h
         if self.open_below:
-            return self._open_gap(u, c, noise)
+            return self._open_gap(u, g, noise)
+        c = self.ridge * u - g  # p - h
         from maxmargin.dual._extremes import missing  # compiled: not at import
 
         total = lacking = 0.0
@@ -120,14 +122,31 @@ class Certificate(Description):
     def _multiplier(self, c: Floats, lo: Floats, hi: Floats, r: Floats, s: float) -> float | None:
         return quantile(c, lo, hi, s) if self.boxed else best_multiplier(c, lo, hi, r, s)
 
-    def _open_gap(self, u: Floats, c: Floats, noise: Floats) -> float:
-        """The gap where only the sum bounds v from below: all but one variable are at their upper bounds."""
-        error = noise + 4.0 * _EPS * np.abs(c)
+    def _open_gap(self, u: Floats, g: Floats, noise: Floats) -> float:
+        r"""The gap where only the sum bounds v from below: all but one variable are at their upper bounds.
+
+        For every s, :math:`f(v) \ge s\,v^\top Qu - \tfrac12 s^2 u^\top Qu - p^\top v`: s w is a point of the
+        primal problem as w is. Where margins fall just short of 1 and C is large, a larger one is far better.
+        """
+        best, longer = self._gap_of_multiple(u, g, noise, 0.0), _SHORTEST
+        while best > _ROUGHLY * abs(self.objective(u, g)) and longer <= 1.0:
+            found = self._gap_of_multiple(u, g, noise, longer)
+            if not found < best:  # convex in s: longer ones are worse
+                break
+            best, longer = found, 2.0 * longer
+        return best
+
+    def _gap_of_multiple(self, u: Floats, g: Floats, noise: Floats, longer: float) -> float:
+        """The gap at u that the primal point (1 + longer) w shows."""
+        more = longer * (g + self.p)
+        c = -g - more
+        error = (1.0 + longer) * noise + 4.0 * _EPS * (np.abs(g) + np.abs(more))
         at = np.full(self.n_groups, np.inf)
         np.minimum.at(at, self.group, c - 1.000001 * error)
-        t = c - at[self.group]
-        gains = np.maximum(t + error, 0.0) * (self.hi - u)
-        return float(gains.sum()) + max(float(at @ (self.sums - self._total(u))), 0.0)
+        gains = np.maximum(c - at[self.group] + error, 0.0) * (self.hi - u)
+        lacking = max(float(at @ (self.sums - self._total(u))), 0.0)
+        square = max(0.0, self.square(u, g) + float(np.abs(u) @ noise))
+        return float(gains.sum()) + lacking + 0.5 * longer**2 * square
 
     def _hard_margin_gap(self, u: Floats, g: Floats, noise: Floats) -> float:
         """The gap without slacks: w is rescaled until every margin is at least 1."""

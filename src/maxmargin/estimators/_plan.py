@@ -57,6 +57,8 @@ class Plan:
             solver=solver,
             stop=Stop(
                 tol=tol * typical[0].tolerance_share,
+                # Errors of n sums, times C, may leave a gap as large as the value.
+                criterion="both" if typical[0].per_sample else "kkt",
                 max_iter=None if estimator.max_iter == -1 else estimator.max_iter,
             ),
             dtype=np.dtype(np.float64 if double or small else np.float32),

@@ -30,8 +30,11 @@ class CrammerSingerSVC(JointSVC):
     ----------
     C : float, default=1.0
         Penalty of the slacks.
-    kernel, degree, gamma, coef0, tol, cache_size, verbose, max_iter, max_time, n_jobs, warm_start
+    kernel, degree, gamma, coef0, cache_size, verbose, max_iter, max_time, n_jobs, warm_start
         See `SVC`.
+    tol : float, default=1e-3
+        Tolerance of the conditions of optimality, as in `SVC`. "solved" means besides that ``relative_gap_``
+        is at most `tol`, or 0.001 if that is larger.
     solver : str or Solver, default="crammer-singer"
         A solver that takes this dual; "auto" is the default too. "batch" takes up to 1,024 samples.
 

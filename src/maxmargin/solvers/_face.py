@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,20 @@ from maxmargin.solvers.state import State
 
 # Lengths of a bent step that are tried.
 _BENDS = 3
+
+
+class Diagonal(NamedTuple):
+    """A matrix of square blocks on its diagonal, and zeros elsewhere."""
+
+    #: The blocks, one after the other, row by row.
+    values: NDArray[Any]
+    #: Block b has the rows and columns ``ranges[b] : ranges[b + 1]``.
+    ranges: Index
+
+
+def one_block(Q: Floats) -> Diagonal:
+    """A dense matrix as a `Diagonal`."""
+    return Diagonal(Q.reshape(-1), np.array([0, len(Q)]))
 
 
 class Block:
@@ -58,7 +74,7 @@ class Block:
 def on_face(
     state: State,
     own: Index,
-    Q: Floats,
+    Q: Floats | Diagonal,
     conjugate: bool,
     flat: float,
     budget: int,
@@ -70,6 +86,7 @@ def on_face(
     """
     problem = state.problem
     u, g = state.u[own], state.g[own]
+    Q = Q if isinstance(Q, Diagonal) else one_block(Q)
     groups, group = np.unique(problem.group[own], return_inverse=True)
     steps, finished = call(
         minimise,
@@ -85,7 +102,7 @@ def on_face(
         budget,
         np.zeros(1, np.int64) if reads is None else reads,
         current().flag,
-        work=float(budget) * len(own) ** 2,
+        work=float(budget) * len(Q.values),
     )
     return u, g, int(steps), bool(finished)
 
@@ -162,22 +179,27 @@ def _project(d, g, free, group, drift):
 @compiled(fastmath=REORDER)
 def _product(Q, d, z):
     """``z = Q d`` from the rows where d is not zero, four at a time; returns how many values that reads."""
-    n = len(d)
-    chosen, size = np.empty(n + 3, np.int64), 0
-    for t in range(n):
-        if d[t] != 0.0:
-            chosen[size] = t
-            size += 1
-    chosen[size : size + 3] = 0
+    chosen, first, read = np.empty(len(d) + 3, np.int64), 0, 0
     z[:] = 0.0
-    for s in range(0, size, 4):
-        i, j, k, h = chosen[s], chosen[s + 1], chosen[s + 2], chosen[s + 3]
-        a, b, c, e = d[i], d[j], d[k], d[h]
-        b, c, e = b if s + 1 < size else 0.0, c if s + 2 < size else 0.0, e if s + 3 < size else 0.0
-        p, q, r, x = Q[i], Q[j], Q[k], Q[h]
+    for block in range(len(Q.ranges) - 1):
+        start, n = Q.ranges[block], Q.ranges[block + 1] - Q.ranges[block]
+        own, size = d[start : start + n], 0
         for t in range(n):
-            z[t] += (a * p[t] + b * q[t]) + (c * r[t] + e * x[t])
-    return size * n
+            if own[t] != 0.0:
+                chosen[size] = t
+                size += 1
+        chosen[size : size + 3] = 0
+        values, out = Q.values[first : first + n * n].reshape(n, n), z[start : start + n]
+        for s in range(0, size, 4):
+            i, j, k, h = chosen[s], chosen[s + 1], chosen[s + 2], chosen[s + 3]
+            a, b, c, e = own[i], own[j], own[k], own[h]
+            b, c, e = b if s + 1 < size else 0.0, c if s + 2 < size else 0.0, e if s + 3 < size else 0.0
+            p, q, r, x = values[i], values[j], values[k], values[h]
+            for t in range(n):
+                out[t] += (a * p[t] + b * q[t]) + (c * r[t] + e * x[t])
+        first += n * n
+        read += size * n
+    return read
 
 
 @compiled()
@@ -222,7 +244,7 @@ def _bend(u, lo, hi, d, step, group, n_groups, change):
 
 @compiled()
 def minimise(Q, g, u, lo, hi, group, n_groups, conjugate, flat, budget, reads, flag):
-    """Rosen's method on a block; changes u and its gradient g in place.
+    """Rosen's method for a `Diagonal` Q; changes u and its gradient g in place.
 
     Begins by releasing what may be; with steepest directions it ends when the face is optimal after that,
     with conjugate ones it goes on until there is nothing to release. Returns the steps and whether it came

@@ -208,11 +208,17 @@ FACE_MOST, FACE_FIRST, FACE_WHOLE = 2048, 1024, 1024
 #: Its steps between two looks at the clock: at most, and at least where directions are conjugate.
 #: [steps; not tuned]
 FACE_STEPS, FACE_FEWEST_STEPS = 20_000, 64
-#: Crammer and Singer: samples of a working set, steps per sample of it, and the share of the violation at
-#: which it is left. [samples, steps, share; not tuned]
-SAMPLES, SAMPLES_STEPS, SAMPLES_ENOUGH = 256, 20, 0.6
-#: Steps per non-zero variable after which gradient projection takes a turn. [steps; not tuned]
-SAMPLES_SLOW = 4
+#: Crammer and Singer: samples that join a working set at once, at least; share of the violation at which it
+#: is left; share of the last working set that the next needs for its values to be used as they are.
+#: [samples, share, share; letter and digits, by hand]
+SAMPLES, SAMPLES_ENOUGH, SAMPLES_KEPT = 1024, 0.1, 0.7
+#: Kernel values of a working set, or of the blocks of a face, at most: 256 MB in float32. [values; not tuned]
+SAMPLES_VALUES = 1 << 26
+#: Passes over its samples before the first face and between two of them, and their most turns.
+#: [passes, passes, turns; letter and digits, by hand]
+SAMPLES_PASSES, SAMPLES_BETWEEN, SAMPLES_TURNS = 80, 2, 30
+#: Rows of the kernel matrix per product. [rows; not tuned]
+SAMPLES_ROWS = 1024
 #: What is reserved of a time limit for the end of a run: passes over the values of a linear kernel's data,
 #: and the certificate. [seconds per value, seconds per variable; not tuned]
 LAST_PASSES, LAST_VARIABLE = 1.2e-8, 1.5e-7

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin._compiled.limits import Limit, Stopped
 from maxmargin._types import Rows
-from maxmargin.dual import widest
+from maxmargin.dual import relative_to_value, widest
 from maxmargin.solvers import costs
 from maxmargin.solvers.finalise import finalised
 from maxmargin.solvers.precision import Precision
@@ -21,6 +21,8 @@ from maxmargin.solvers.state import State
 _IDLE = 100
 # An objective below this has no minimum.
 _BOTTOM = -1e100
+# The relative gap that is small enough, whatever the tolerance, where both measures have to be reached.
+_GAP = 1e-3
 # Share of the values at hand that an objective may be wrong by.
 _WRONG = 1e-3
 
@@ -257,9 +259,14 @@ class Loop:
             return self.solver.paper_rule(state, self._work) <= stop.tol
         if violation is None:
             violation = problem.violation(state.u, state.g, state.noise)
-        if stop.criterion == "kkt":
-            return bool(np.isfinite(scale)) and violation <= state.tol
-        if problem.relative_gap(state.u, state.g, state.noise) <= state.tol:
+        if stop.criterion in ("kkt", "both"):
+            small = bool(np.isfinite(scale)) and violation <= state.tol
+            if not small or stop.criterion == "kkt":
+                return small
+            gap = problem.gap(state.u, state.g, state.noise)
+            if relative_to_value(gap, state.objective()) <= max(state.tol, _GAP):
+                return True
+        elif problem.relative_gap(state.u, state.g, state.noise) <= state.tol:
             return True
         # The gap needs a smaller violation than the present one; how small shows only later.
         state.target = min(state.target, 0.1 * violation / scale)

@@ -19,9 +19,10 @@ class Stop:
     ----------
     tol : float
         Tolerance of the criterion.
-    criterion : {"kkt", "gap", "paper"}
-        "kkt": the largest KKT violation in LIBSVM's scaling. "gap": (primal - dual)/(1 + |primal|).
-        "paper": the solver's own rule.
+    criterion : {"kkt", "gap", "both", "paper"}
+        "kkt": the largest KKT violation in LIBSVM's scaling. "gap": (primal - dual)/(1 + |primal|). "both":
+        the violation, and a gap of at most the tolerance or a thousandth of the value, whichever is larger
+        (`maxmargin.dual.relative_to_value`). "paper": the solver's own rule.
     max_iter : int, optional
         Budget of iterations; by default ``max(10**7, 100 m)`` for m variables.
     max_time : float, optional
@@ -42,8 +43,8 @@ class Stop:
     def __post_init__(self) -> None:
         if not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol!r}.")
-        if self.criterion not in ("kkt", "gap", "paper"):
-            raise ValueError(f"criterion must be 'kkt', 'gap' or 'paper', got {self.criterion!r}.")
+        if self.criterion not in ("kkt", "gap", "both", "paper"):
+            raise ValueError(f"criterion must be 'kkt', 'gap', 'both' or 'paper', got {self.criterion!r}.")
         for name in ("max_iter", "max_time"):
             if (value := getattr(self, name)) is not None and not value >= 0:
                 raise ValueError(f"{name} must be None or non-negative, got {value!r}.")

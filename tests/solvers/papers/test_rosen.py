@@ -7,7 +7,7 @@ import qp
 from maxmargin import SVC, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Rosen, Stop, _face, costs
-from maxmargin.solvers._face import Block, _bend, minimise
+from maxmargin.solvers._face import Block, Diagonal, _bend, _product, minimise, one_block
 from maxmargin.solvers.papers.rosen import _at_most, _rank
 from maxmargin.solvers.state import State
 
@@ -79,7 +79,7 @@ def test_the_first_step_goes_along_the_gradient_projected_by_rosens_matrices(kin
     assert np.abs(d).max() > 1e-6
     reads = np.zeros(1, np.int64)
     box = (problem.lo, problem.hi, problem.group, problem.n_groups)
-    steps, _ = minimise(Q, g, u, *box, False, 1e-12, 1, reads, NEVER)
+    steps, _ = minimise(one_block(Q), g, u, *box, False, 1e-12, 1, reads, NEVER)
     assert reads[0] == np.count_nonzero(d) * problem.m  # rows of the variables that move
     moved = u - before
     assert steps == 1
@@ -136,7 +136,7 @@ def test_conjugate_directions_end_on_a_face_after_as_many_steps_as_it_has_dimens
         x, g = u.copy(), -p.copy()
         reads = np.zeros(1, np.int64)
         counts[conjugate], done = minimise(
-            Q, g, x, lo, hi, np.zeros(n, int), 1, conjugate, 1e-7, 10**6, reads, NEVER
+            one_block(Q), g, x, lo, hi, np.zeros(n, int), 1, conjugate, 1e-7, 10**6, reads, NEVER
         )
         assert done
         assert np.ptp(Q @ x - p) < 1e-5
@@ -152,13 +152,27 @@ def test_a_block_with_its_bounds_is_minimised_and_its_gradient_kept(directions, 
     Q, g = local(problem, K, u)
     for _ in range(500):
         # The paper's form ends with every face, so it is called again.
-        minimise(Q, g, u, problem.lo, problem.hi, problem.group, problem.n_groups, directions == "conjugate",
-                 1e-9, 10**5, np.zeros(1, np.int64), NEVER)  # fmt: skip
+        minimise(one_block(Q), g, u, problem.lo, problem.hi, problem.group, problem.n_groups,
+                 directions == "conjugate", 1e-9, 10**5, np.zeros(1, np.int64), NEVER)  # fmt: skip
         if problem.violation(u, g) < 1e-7:
             break
     qp.assert_feasible(problem, u)
     assert np.allclose(g, Q @ u - problem.p, atol=1e-8)
     assert qp.objective(Q, problem.p, u) == pytest.approx(best, rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_product_with_blocks_is_that_with_the_whole_matrix(dtype):
+    rng = np.random.default_rng(0)
+    blocks = [rng.normal(size=(n, n)) for n in (3, 0, 5, 1, 9)]
+    blocks = [(A + A.T).astype(dtype) for A in blocks]
+    ranges = np.cumsum([0] + [len(A) for A in blocks])
+    d = rng.normal(size=ranges[-1]) * (rng.random(ranges[-1]) < 0.7)
+    z = np.full(len(d), np.nan)
+    read = _product(Diagonal(np.concatenate([A.ravel() for A in blocks]), ranges), d, z)
+    parts = [(A, d[s : s + len(A)]) for A, s in zip(blocks, ranges, strict=False)]
+    np.testing.assert_allclose(z, np.concatenate([A.astype(float) @ x for A, x in parts]), atol=1e-12)
+    assert read == sum(np.count_nonzero(x) * len(x) for _, x in parts)
 
 
 def test_the_steps_hardly_depend_on_the_tolerance():
@@ -196,7 +210,7 @@ def test_kernel_values_used_are_all_that_the_steps_read_as_for_smo(directions, m
     read = []
 
     def product(Q, d, z):
-        z[:] = Q @ d
+        z[:] = Q.values.reshape(len(d), -1) @ d
         read.append(np.count_nonzero(d) * len(d))
         return read[-1]
 

@@ -43,7 +43,7 @@ class Shrunk:
         if expected < costs.SHRINK_WORTH or problem.m < costs.SHRINK_FROM or not simple:
             return None
         # The gap needs all gradients at every checkpoint.
-        if state.stop.criterion == "gap" or not np.isfinite(state.most - state.least).all():
+        if state.stop.criterion in ("gap", "both") or not np.isfinite(state.most - state.least).all():
             return None
         active = _active(
             state.g,

@@ -1,4 +1,4 @@
-r"""Crammer and Singer's multiclass SVM: one sample's K variables at a time, in working sets.
+r"""Crammer and Singer's multiclass SVM: one sample's K variables at a time, in turn with whole faces.
 
 K. Crammer, Y. Singer, "On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines". The
 dual has a row :math:`\tau_i` of K variables per sample, which add up to zero and of which only that of the
@@ -11,41 +11,113 @@ true class may be positive, up to C. With the gradient :math:`g_{ir} = \sum_j k_
 solved exactly: :math:`\tau_r = (\min(\beta, D_r) - B_r)/A` with :math:`D_r = B_r + AC\delta_{ry_i}` and the
 :math:`\beta` for which they add up to zero, found by sorting D.
 
-The samples that violate their conditions most form a working set; in it the sample whose worst pair of
-variables gains most is solved for, again and again, with the kernel values between its members; then the
-gradient of all samples is brought up to date by one matrix product of the rows of those that moved. Where
-single samples make no headway (large C, wide kernels), conjugate projection takes a face at a time instead.
+**Working sets.** The support vectors and the samples that violate their conditions most form a working set,
+whose kernel values are kept as a matrix. In it samples are solved for in a random order, again and again;
+then the gradient of all samples is brought up to date by matrix products.
+
+**Faces.** Single samples come close to the solution soon, but make no headway where C is large or the kernel
+wide. Then conjugate gradients minimise over all variables of the set that are free or should be
+(`maxmargin.solvers._face`), each sample's sum being kept by a projection. On such a face the matrix has a
+block per class, the kernel values between its samples whose variable of this class is free: for K classes
+a product costs about K times less than with a matrix for all variables.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from maxmargin._compiled.intrinsics import fmax, fmin, raised
-from maxmargin._compiled.jit import IN_ORDER, compiled
-from maxmargin._compiled.limits import current
-from maxmargin._types import Index
+from maxmargin._compiled.limits import call, check, current
+from maxmargin._compiled.sums import gather
+from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual
 from maxmargin.solvers import costs
+from maxmargin.solvers._face import Diagonal, minimise
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.papers.rosen import Faces, Rosen
+from maxmargin.solvers.papers._sample_steps import add_changes, sample_steps
 from maxmargin.solvers.state import State
-
-# A gradient that nothing exceeds; the least curvature of a sample.
-_NEVER, _FLAT = 1e300, 1e-12
 
 
 @dataclass
 class SampleWork:
-    """The classes of the samples, and the projection that takes turns with them."""
+    """The classes of the samples, and the kernel values of the working set."""
 
     #: Class of each sample.
     true: Index
-    faces: Faces
-    #: Steps of single samples since the last projection.
-    since: int = 0
+    #: Members of the last working set, ascending, and the kernel values between them.
+    members: Index = field(default_factory=lambda: np.zeros(0, np.intp))
+    K: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0)))
+
+
+@dataclass
+class _Members:
+    """The working set: variables and gradients with a row per class, bounds and classes of its samples."""
+
+    K: NDArray[Any]
+    tau: Floats
+    g: Floats
+    C: Floats
+    true: Index
+
+    def steps(self, tol: float, passes: int, most: int) -> tuple[int, float]:
+        """Steps of single samples, and the largest violation that they met."""
+        k, q = self.g.shape
+        steps, worst = call(
+            sample_steps, self.K, self.tau, self.g, self.C, self.true, tol, passes, most, current().flag,
+            work=float(passes) * q * k * q,
+        )  # fmt: skip
+        return int(steps), float(worst)
+
+    def face(self, tol: float, most: int) -> tuple[int, bool]:
+        """Conjugate gradients over all that is free or should be; the steps, and whether any moved."""
+        chosen = self._chosen(tol)
+        label, sample = np.nonzero(chosen)
+        ranges = np.searchsorted(label, np.arange(len(self.g) + 1))
+        if not len(sample):
+            return 0, False
+        u, g = self.tau[chosen], self.g[chosen]
+        hi = np.where(label == self.true[sample], self.C[sample], 0.0)
+        groups, group = np.unique(sample, return_inverse=True)
+        Q = self._blocks(sample, ranges)
+        steps, _ = call(
+            minimise, Q, g, u, np.full(len(u), -np.inf), hi, group, len(groups), True, tol,
+            min(most, max(costs.FACE_FEWEST_STEPS, costs.LOOK // len(Q.values))), np.zeros(1, np.int64),
+            current().flag, work=float(costs.LOOK),
+        )  # fmt: skip
+        change = u - self.tau[chosen]
+        self.tau[chosen] = u
+        add_changes(self.K, sample, ranges, change, self.g)
+        return int(steps), bool(change.any())
+
+    def _chosen(self, tol: float) -> NDArray[np.bool_]:
+        """Variables that are free, or at a bound that they should leave, of samples that can move at all."""
+        hi = np.zeros_like(self.tau)
+        hi[self.true, np.arange(len(self.true))] = self.C
+        rises = self.tau < hi
+        least = np.where(rises, self.g, np.inf).min(axis=0)
+        most = self.g.max(axis=0)
+        # At zero the variable of the true class is inside its bounds, but the others of its sample are not.
+        free = rises & ((self.tau != 0.0) | (self.g < most - 0.5 * tol))
+        chosen = free | (~rises & (self.g > least + 0.5 * tol))
+        chosen &= np.count_nonzero(chosen, axis=0) > 1
+        # As many samples as the memory of the blocks allows.
+        while (size := np.count_nonzero(chosen, axis=1)) @ size > costs.SAMPLES_VALUES:
+            some = np.flatnonzero(chosen.any(axis=0))
+            chosen[:, some[np.argsort(most[some] - least[some])[: len(some) // 4 + 1]]] = False
+        return chosen
+
+    def _blocks(self, sample: Index, ranges: Index) -> Diagonal:
+        """The kernel values between the samples of each class."""
+        sizes = np.diff(ranges)
+        starts = np.concatenate([[0], np.cumsum(sizes**2)])
+        values = np.empty(starts[-1], self.K.dtype)
+        for r, n in enumerate(sizes):
+            of = sample[ranges[r] : ranges[r + 1]]
+            gather(self.K, of, of, 0.0, values[starts[r] : starts[r + 1]].reshape(n, n))
+        return Diagonal(values, ranges)
 
 
 class CrammerSinger(Solver[SampleWork]):
@@ -53,8 +125,9 @@ class CrammerSinger(Solver[SampleWork]):
 
     Parameters
     ----------
-    working_set : int
-        Samples in a working set; 1 is the paper's algorithm.
+    working_set : int, optional
+        Samples in a working set, the worst violators; 1 is the paper's algorithm. By default all support
+        vectors and as many violators, with conjugate gradients where single samples converge slowly.
 
     Examples
     --------
@@ -68,13 +141,12 @@ class CrammerSinger(Solver[SampleWork]):
     """
 
     name = "crammer-singer"
-    about = "Crammer, Singer 2001: exact sub-problems of single samples, in working sets"
+    about = "Crammer, Singer 2001: exact sub-problems of single samples, in turn with faces"
 
-    def __init__(self, working_set: int = costs.SAMPLES) -> None:
-        if working_set < 1:
-            raise ValueError(f"working_set must be at least 1, got {working_set!r}.")
-        self.working_set = int(working_set)
-        self._faces = Rosen("conjugate")
+    def __init__(self, working_set: int | None = None) -> None:
+        if working_set is not None and working_set < 1:
+            raise ValueError(f"working_set must be at least 1, or None, got {working_set!r}.")
+        self.working_set = None if working_set is None else int(working_set)
 
     def __repr__(self) -> str:
         return f"CrammerSinger(working_set={self.working_set})"
@@ -86,138 +158,119 @@ class CrammerSinger(Solver[SampleWork]):
     def begin(self, state: State) -> SampleWork:
         """The variables of a sample, one per class, are adjacent."""
         k = len(state.problem.coupling)
-        true = np.argmax(state.problem.hi.reshape(-1, k) > 0, axis=1)
-        return SampleWork(true, self._faces.begin(state))
+        return SampleWork(np.argmax(state.problem.hi.reshape(-1, k) > 0, axis=1))
 
     def advance(self, state: State, work: SampleWork) -> None:
-        """One working set; or a face by conjugate projection, where single samples make no headway."""
-        problem, gram = state.problem, state.gram
-        k = len(problem.coupling)
-        if work.since > costs.SAMPLES_SLOW * np.count_nonzero(state.u) and self.working_set > 1:
-            work.since = 0
-            self._faces.advance(state, work.faces)
-            return
-        tau, g = state.u.reshape(-1, k), state.g.reshape(-1, k)
-        rows = problem.row[::k]
-        true = work.true
-        hi = problem.hi.reshape(-1, k)
-        violation = state.most - state.least
-        size = min(self.working_set, len(tau))
-        some = np.argpartition(-violation, size - 1)[:size]
-        some = np.sort(some[violation[some] > 0.5 * max(state.target, 0.0)])
-        if not len(some):
+        """One working set, solved to a share of the violation."""
+        chosen = self._choose(state, work)
+        if not len(chosen):
             state.stuck = True
             return
-        K = gram.rows(rows[some])
-        old = tau[some]
-        new, inner = old.copy(), g[some]
-        tol = max(0.5 * state.target, costs.SAMPLES_ENOUGH * float(violation.max()))
-        steps = _inner(
-            np.ascontiguousarray(K[:, rows[some]], dtype=np.float64), new, inner, hi[some], true[some], tol,
-            min(costs.SAMPLES_STEPS * len(some), state.left), current().flag,
-        )  # fmt: skip
-        change = new - old
-        tau[some] = new
+        k = len(state.problem.coupling)
+        tau, g, hi = state.u.reshape(-1, k), state.g.reshape(-1, k), state.problem.hi.reshape(-1, k)
+        true = work.true[chosen]
+        K = self._values(state, work, chosen)
+        members = _Members(
+            K,
+            np.ascontiguousarray(tau[chosen].T),
+            np.ascontiguousarray(g[chosen].T),
+            hi[chosen, true],
+            true,
+        )
+        tol = max(0.5 * state.target, costs.SAMPLES_ENOUGH * float((state.most - state.least).max()))
+        state.n_iter += max(1, self._solve(members, tol, state.left))
+        change = members.tau.T - tau[chosen]
         moved = np.flatnonzero(change.any(axis=1))
-        part = K[moved] if len(moved) < len(some) else K
-        with gram.threads.blas():
-            z = part.T @ change[moved].astype(K.dtype)
-        g += z if len(z) == len(g) else z[rows]
-        state.n_iter += max(1, int(steps))
-        work.since += int(steps)
+        tau[chosen] = members.tau.T
+        self._update(state, chosen[moved], change[moved])
+        g[chosen] = members.g.T  # the same sum, in float64
         state.stuck = not len(moved)
 
+    def _choose(self, state: State, work: SampleWork) -> Index:
+        """The samples of the next working set, ascending."""
+        violation = state.most - state.least
+        wrong = violation > 0.5 * max(state.target, 0.0)
+        if self.working_set is not None:
+            return _worst(violation, np.flatnonzero(wrong), self.working_set)
+        if not wrong.any():
+            return np.zeros(0, np.intp)
+        used = np.asarray(state.u.reshape(len(wrong), -1).any(axis=1))
+        fresh = np.flatnonzero(wrong & ~used)
+        count = max(costs.SAMPLES, int(np.count_nonzero(used)))
+        if not used.any():  # all violate equally
+            fresh = fresh[np.linspace(0, len(fresh) - 1, min(len(fresh), count)).astype(np.intp)]
+        chosen = used
+        chosen[_worst(violation, fresh, count)] = True
+        known = np.count_nonzero(chosen[work.members])
+        if known == np.count_nonzero(chosen) and known > costs.SAMPLES_KEPT * len(work.members):
+            return work.members  # whose kernel values are at hand
+        most = int(np.sqrt(costs.SAMPLES_VALUES))
+        return _worst(violation, np.flatnonzero(chosen), most)
 
-@compiled()
-def _best(A, B, true, C, out):
-    """The exact solution of one sample's problem."""
-    k = len(B)
-    D = B.copy()
-    D[true] += A * C
-    order = np.argsort(D)
-    left = B.sum()
-    beta = 0.0
-    for t in range(k):
-        beta = left / (k - t)
-        if beta <= D[order[t]]:
-            break
-        left -= D[order[t]]
-    total = 0.0
-    for r in range(k):
-        out[r] = (min(beta, D[r]) - B[r]) / A
-        # On its bound exactly, where it belongs there.
-        if D[r] <= beta:
-            out[r] = C if r == true else 0.0
-        total += out[r]
-    # What rounding left of the sum goes to the largest that is not on a bound.
-    free = -1
-    for r in range(k):
-        if D[r] > beta and (free < 0 or abs(out[r]) > abs(out[free])):
-            free = r
-    if free >= 0:
-        out[free] -= total
+    @staticmethod
+    def _values(state: State, work: SampleWork, chosen: Index) -> NDArray[Any]:
+        """The kernel values between the chosen samples; those that are known are not computed again."""
+        if np.array_equal(chosen, work.members):
+            return work.K
+        gram = state.gram
+        rows = state.problem.row[:: len(state.problem.coupling)][chosen]
+        K = np.empty((len(rows), len(rows)), gram.dtype)
+        if gram.holds_all:
+            gram.ensure(rows)
+            slots, columns = gram.slot[rows], gram.columns[rows]
+            gram.threads.run(
+                lambda a, b: gather(gram.table, slots[a:b], columns, 0.0, K[a:b]),
+                gram.threads.split(len(rows), 256),
+            )
+        else:
+            at = np.searchsorted(work.members, chosen)
+            known = at < len(work.members)
+            known[known] = work.members[at[known]] == chosen[known]
+            old, new = np.flatnonzero(known), np.flatnonzero(~known)
+            for line in old:
+                K[line, old] = work.K[at[line], at[old]]
+            K[new] = gram.block(rows[new], rows)
+            K[:, new] = K[new].T
+        np.fill_diagonal(K, gram.diag[rows])
+        work.members, work.K = chosen, K
+        return K
+
+    def _solve(self, members: _Members, tol: float, left: int) -> int:
+        """Steps of samples and on faces in turn, until none violates by more than `tol`."""
+        total, passes = 0, costs.SAMPLES_PASSES
+        for _ in range(costs.SAMPLES_TURNS):
+            steps, worst = members.steps(tol, passes, left - total)
+            total += steps
+            if worst <= tol or total >= left or current().flag[0]:
+                break
+            if self.working_set is not None:
+                if not steps:
+                    break
+                continue
+            on_face, moved = members.face(max(0.3 * tol, 0.1 * worst), left - total)
+            total += on_face
+            if total >= left or current().flag[0] or not (moved or steps):
+                break
+            passes = costs.SAMPLES_BETWEEN
+        return total
+
+    @staticmethod
+    def _update(state: State, moved: Index, change: Floats) -> None:
+        """Bring the gradient of all samples up to date."""
+        gram, k = state.gram, len(state.problem.coupling)
+        g, rows = state.g.reshape(-1, k), state.problem.row[::k]
+        for start in range(0, len(moved), costs.SAMPLES_ROWS):
+            if start:
+                check()
+            some = slice(start, start + costs.SAMPLES_ROWS)
+            K = gram.rows(rows[moved[some]])
+            with gram.threads.blas():
+                z = K.T @ change[some].astype(K.dtype)
+            g += z if len(z) == len(g) else z[rows]
 
 
-@compiled(fastmath=IN_ORDER)
-def _range(g, wall):
-    """The least gradient that may rise, the wall being where it may not, and the largest of all."""
-    least, most = _NEVER, -_NEVER
-    for r in range(len(g)):
-        least = fmin(least, g[r] + wall[r])
-        most = fmax(most, g[r])
-    return least, most
-
-
-@compiled(fastmath=IN_ORDER)
-def _add(g, x, change):
-    for r in range(len(g)):
-        g[r] += x * change[r]
-
-
-@compiled()
-def _gain(least, most, g, t, hi, wall, A, tol):
-    """Gain of a step of a sample's worst pair; 0 if it violates its conditions by no more than `tol`."""
-    v = most - least
-    if not v > tol:
-        return 0.0
-    room = 0.0
-    for r in range(len(g)):
-        if wall[r] == 0.0 and g[r] == least:
-            room = max(room, hi[r] - t[r])
-    step = min(v / (2.0 * A), room)
-    return step * (v - A * step)
-
-
-@compiled()
-def _inner(K, tau, g, hi, true, tol, most_steps, flag):
-    """Solve for the sample that gains most until none violates by more than `tol`; the steps."""
-    q, k = tau.shape
-    gain, wall = np.empty(q), np.empty((q, k))
-    new, change = np.empty(k), np.empty(k)
-    for i in range(q):
-        for r in range(k):
-            wall[i, r] = 0.0 if tau[i, r] < hi[i, r] else _NEVER
-        least, most = _range(g[i], wall[i])
-        gain[i] = _gain(least, most, g[i], tau[i], hi[i], wall[i], max(K[i, i], _FLAT), tol)
-    steps = 0
-    while steps < most_steps and not raised(flag):
-        i = int(np.argmax(gain))
-        if not gain[i] > 0:
-            break
-        A = max(K[i, i], _FLAT)
-        _best(A, g[i] - A * tau[i], true[i], hi[i, true[i]], new)
-        moved = False
-        for r in range(k):
-            change[r] = new[r] - tau[i, r]
-            moved = moved or change[r] != 0.0
-            tau[i, r] = new[r]
-            wall[i, r] = 0.0 if new[r] < hi[i, r] else _NEVER
-        steps += 1
-        if not moved:
-            gain[i] = 0.0  # as good as rounding allows
-            continue
-        for j in range(q):
-            _add(g[j], K[i, j], change)
-            least, most = _range(g[j], wall[j])
-            gain[j] = _gain(least, most, g[j], tau[j], hi[j], wall[j], max(K[j, j], _FLAT), tol)
-    return steps
+def _worst(violation: Floats, some: Index, most: int) -> Index:
+    """At most so many of the samples `some`, the worst violators, ascending."""
+    if len(some) > most:
+        some = np.sort(some[np.argpartition(-violation[some], most - 1)[:most]])
+    return some
