@@ -22,7 +22,9 @@ def run(script, folder, *arguments):
 
 
 def test_there_are_examples():
-    pictures = {"plot_boundary", "plot_hulls", "plot_regression", "plot_search", "plot_solvers"}
+    pictures = {
+        "plot_boundary", "plot_explanations", "plot_hulls", "plot_regression", "plot_search", "plot_solvers",
+    }  # fmt: skip
     assert pictures <= {path.stem for path in EXAMPLES}
 
 

@@ -209,6 +209,20 @@ def test_models_and_solvers_of_the_papers(code, tmp_path):
     run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
 
 
+def test_explanations(code, tmp_path):
+    script = """
+    from maxmargin.inspection import shapley
+    X, y = data(150, classes=3)
+    for name, Z in forms(X).items():
+        Z = np.asarray(Z) if isinstance(Z, list) else Z
+        for kernel in ("rbf", "laplacian", "linear"):
+            model = SVC(kernel=kernel).fit(Z, y)
+            for distribution in ("joint", "independent"):
+                shapley(model, Z[:3], Z[3:8], distribution=distribution)
+    """
+    run(textwrap.dedent(FITS) + textwrap.dedent(script), code, tmp_path)
+
+
 @pytest.mark.parametrize("n", [150, 900])
 def test_searches(n, code, tmp_path):
     script = f"""

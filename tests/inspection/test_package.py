@@ -12,7 +12,15 @@ from sklearn.datasets import make_blobs
 from sklearn.model_selection import GridSearchCV
 
 from maxmargin import SVC
-from maxmargin.inspection import BoundaryDisplay, HullDisplay, SearchDisplay, TraceDisplay, Watched
+from maxmargin.inspection import (
+    BeeswarmDisplay,
+    BoundaryDisplay,
+    HullDisplay,
+    SearchDisplay,
+    TraceDisplay,
+    Watched,
+    WaterfallDisplay,
+)
 from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS
 
 X, Y = make_blobs(30, centers=2, random_state=0)
@@ -27,10 +35,12 @@ def displays():
         HullDisplay: lambda **k: HullDisplay.from_estimator(model, X, Y, max_steps=20, **k),
         SearchDisplay: lambda **k: SearchDisplay.from_estimator(search, **k),
         TraceDisplay: lambda **k: TraceDisplay.from_estimator(model, **k),
+        WaterfallDisplay: lambda **k: WaterfallDisplay.from_estimator(model, X, X[:5], **k),
+        BeeswarmDisplay: lambda **k: BeeswarmDisplay.from_estimator(model, X, X[:5], **k),
     }
 
 
-KINDS = (BoundaryDisplay, HullDisplay, SearchDisplay, TraceDisplay)
+KINDS = (BeeswarmDisplay, BoundaryDisplay, HullDisplay, SearchDisplay, TraceDisplay, WaterfallDisplay)
 
 
 @pytest.mark.parametrize("kind", KINDS)

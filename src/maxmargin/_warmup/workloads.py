@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from maxmargin import _costs, dual, solvers
+from maxmargin._compiled.threads import Threads
 from maxmargin.estimators.all_distances import AllDistancesSVC
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
 from maxmargin.estimators.incremental import IncrementalSVC
@@ -27,6 +28,7 @@ from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.gram.foreign import add_samples
+from maxmargin.kernels.attribution import attribute
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.layout import laid_out
 from maxmargin.kernels.streamed import Streamed
@@ -86,7 +88,7 @@ def workloads() -> dict[str, Workload]:
     """All fits, by name, so that processes can share them; those that use the same functions together."""
     parts = (
         _classification, _one_class, _kernels, _regression, _in_place, _searches, partial(_papers, MEDIUM),
-        partial(_papers, SMALL),
+        partial(_papers, SMALL), _explanations,
     )  # fmt: skip
     return dict(item for part in parts for item in part())
 
@@ -315,6 +317,16 @@ def _learn(X: Any, y: Any) -> None:
     model.forget([3, 5])
     model.leave_one_out()
     model.predict(X)
+
+
+def _explanations() -> Workloads:
+    X, _ = _labelled(SMALL, 4)
+    for independent in (False, True):
+        call = partial(
+            attribute, Kernel("rbf"), X[:3], X[3:9], X, np.ones((1, SMALL)), independent=independent,
+            threads=Threads(1),
+        )  # fmt: skip
+        yield f"Shapley values, {'independent' if independent else 'joint'}", call
 
 
 def _searches() -> Workloads:
