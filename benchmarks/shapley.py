@@ -4,8 +4,8 @@
     python benchmarks/shapley.py --quick   # bundled data, few rows
 
 It needs shap: pip install shap. An `SVC` with default parameters is trained on half of the standardised rows
-(at most --rows), and its decision values are explained for --explain of the others, with 100 training rows as the
-background. Both use one thread, and both evaluate the same model, so that `KernelExplainer` has the fast
+(at most --rows), and its decision values are explained for --explain of the others, with 100 training rows as
+the background. Both use one thread, and both evaluate the same model, so that `KernelExplainer` has the fast
 predictions of this library.
 
 - shap: ``KernelExplainer(model.decision_function, background).shap_values(X)`` with its defaults, which keep
