@@ -42,7 +42,7 @@ MODELS = [
     (SVC(loss="squared_hinge"), TWO), (NuSVC(nu=0.7), TWO), (SVR(), X[:, 0]), (NuSVR(), X[:, 0]),
     (OneClassSVM(contamination=0.1), None), (L2OneClassSVM(), None), (IncrementalSVC(gamma=0.3), TWO),
     (CrammerSingerSVC(), TWO), (CrammerSingerSVC(), THREE), (AllDistancesSVC(), TWO),
-    (AllDistancesSVC(), THREE),
+    (AllDistancesSVC(), THREE), (SVR(), X[:, :2]), (NuSVR(), X[:, :3]), (SVC(bias="penalised"), TWO),
     (sklearn.svm.SVC(), TWO), (sklearn.svm.NuSVC(nu=0.2, decision_function_shape="ovo"), THREE),
     (sklearn.svm.SVR(), X[:, 0]), (sklearn.svm.OneClassSVM(), None),
 ]  # fmt: skip
@@ -89,6 +89,7 @@ def test_outputs_are_named_and_can_be_selected(y):
     assert joint.output_names == (classes if len(classes) > 2 else classes[1:])
     assert shapley(SVC().fit(X, TWO), ROWS, BACKGROUND).output_names == ("yes",)
     assert shapley(SVR().fit(X, X[:, 0]), ROWS, BACKGROUND).output_names == ("prediction",)
+    assert shapley(SVR().fit(X, X[:, :2]), ROWS, BACKGROUND).output_names == ("target 0", "target 1")
     assert shapley(OneClassSVM().fit(X), ROWS, BACKGROUND).output_names == ("decision value",)
     if len(classes) > 2:
         one = joint.of_output("2")

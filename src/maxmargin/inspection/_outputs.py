@@ -63,16 +63,18 @@ class Outputs:
             names, coef = _names(svm), _centred(coef[0], counts)
         elif isinstance(svm, CrammerSingerSVC):
             names, intercept = _names(svm), np.zeros(len(coef))
+        elif is_regressor(svm):
+            names = ("prediction",) if len(coef) == 1 else tuple(f"target {k}" for k in range(len(coef)))
         elif not is_classifier(svm):
-            names = ("prediction" if is_regressor(svm) else "decision value",)
-            if hasattr(svm, "offset_"):
-                intercept = -np.atleast_1d(np.asarray(svm.offset_, dtype=np.float64))
+            names, intercept = ("decision value",), -np.atleast_1d(np.asarray(svm.offset_, dtype=np.float64))
         elif len(svm.classes_) > 2:
             names = tuple(f"{a} against {b}" for a, b in combinations(_names(svm), 2))
             coef = _of_pairs(coef, counts)
         else:
             names = _names(svm)[-1:]
-        if len(names) == 2:  # a value for each class: `decision_function` is their difference
+        if (
+            is_classifier(svm) and len(names) == 2
+        ):  # a value for each class: `decision_function` is their difference
             names, coef, intercept = names[1:], coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         return cls(kernel, svm.support_vectors_, coef, intercept, names)
 

@@ -223,4 +223,5 @@ def _shown(value: Any) -> str:
 
 def _axis(output: str) -> str:
     """The name of the axis of an output."""
-    return output if output in ("prediction", "decision value") else f"decision value, {output}"
+    whole = output in ("prediction", "decision value") or output.startswith("target ")
+    return output if whole else f"decision value, {output}"
