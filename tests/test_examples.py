@@ -22,9 +22,8 @@ def run(script, folder, *arguments):
 
 
 def test_there_are_examples():
-    pictures = {
-        "plot_boundary", "plot_explanations", "plot_hulls", "plot_regression", "plot_search", "plot_solvers",
-    }  # fmt: skip
+    names = ("boundary", "explanations", "hulls", "quantiles", "regression", "search", "solvers")
+    pictures = {f"plot_{name}" for name in names}
     assert pictures <= {path.stem for path in EXAMPLES}
 
 

@@ -15,6 +15,7 @@ from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.estimators.nu_svc import NuSVC
 from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
+from maxmargin.estimators.quantile_svr import QuantileSVR
 from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 
@@ -42,6 +43,7 @@ __all__ = [
     "NuSVR",
     "OneClassSVM",
     "OneClassSVMCV",
+    "QuantileSVR",
     "UnscaledDataWarning",
     "warmup",
 ]

@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVR, NuSVR
+from maxmargin import SVR, NuSVR, QuantileSVR
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.persistence import load, save
 
@@ -38,6 +38,7 @@ def write(name, header, rows):
             SVR(C=50.0, loss="squared_epsilon_insensitive"),
         ),
         (["--machine", "nu-svr", "--nu", "0.3"], NuSVR(C=50.0, nu=0.3)),
+        (["--machine", "quantile-svr", "--quantile", "0.8"], QuantileSVR(C=50.0, quantile=0.8)),
     ],
 )
 def test_train_and_predict_are_what_the_regressor_does(run, options, machine):
@@ -47,11 +48,12 @@ def test_train_and_predict_are_what_the_regressor_does(run, options, machine):
     model = make_pipeline(StandardScaler(), machine).fit(X, Y)
     assert report.code == 0 and report.json["status"] == "solved" and report.json["classes"] is None
     assert report.json["support_vectors"] == len(model[-1].support_)
-    assert report.json["training_r2"] == pytest.approx(model.score(X, Y))
+    score = "d2_pinball" if isinstance(machine, QuantileSVR) else "r2"
+    assert report.json[f"training_{score}"] == pytest.approx(model.score(X, Y))
     assert report.json["epsilon"] == pytest.approx(getattr(model[-1], "epsilon_", None))
     got = run("predict", "m.maxmargin", "diabetes.csv", "--target", "progression")
     np.testing.assert_allclose(numbers(got.out), model.predict(X), rtol=1e-9)
-    assert f"r2 {model.score(X, Y):.4g}" in got.err
+    assert f"{score} {model.score(X, Y):.4g}" in got.err
 
 
 def test_a_column_that_is_left_over_is_no_target_unless_its_name_says_so(run):
@@ -87,6 +89,23 @@ def test_targets_that_give_no_score_are_told_or_passed_over(run):
     assert "r2 0." in run("predict", "n.maxmargin", "data.npz").err  # the file says which array it is
     np.savez("zeros.npz", X=X, y=np.zeros(len(X)))  # what SVMlight files have in place of targets
     assert "r2" not in run("predict", "n.maxmargin", "zeros.npz").err
+
+
+def test_several_quantiles_are_trained_and_predicted_as_columns(run):
+    options = ["--machine", "quantile-svr", "--quantiles", "0.1,0.5,0.9", "-C", "50", "--json"]
+    report = run("train", "diabetes.csv", "q.maxmargin", *options).json
+    model = QuantileSVR(quantiles=[0.1, 0.5, 0.9], C=50.0).fit(X, Y)
+    assert report["training_d2_pinball"] == pytest.approx(model.score(X, Y), rel=1e-6)
+    found = run("predict", "q.maxmargin", "diabetes.csv", "--target", "progression")
+    lines = found.out.split()
+    assert lines[0] == "prediction0,prediction1,prediction2" and "d2_pinball" in found.err
+    np.testing.assert_allclose(
+        [[float(v) for v in line.split(",")] for line in lines[1:]], model.predict(X), rtol=1e-6
+    )
+    wrong = run("train", "diabetes.csv", "--machine", "quantile-svr", "--quantiles", "low,high")
+    assert wrong.code != 0 and "--quantiles low,high" in wrong.err
+    wrong = run("train", "diabetes.csv", "--machine", "quantile-svr", "--quantiles", "0.9,0.1")
+    assert wrong.code != 0 and "ascend" in wrong.err
 
 
 def test_a_model_of_several_targets_predicts_a_column_for_each(run):

@@ -21,6 +21,7 @@ from maxmargin import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    QuantileSVR,
 )
 from maxmargin._compiled.threads import Threads
 from maxmargin.estimators.model import KernelModel
@@ -32,6 +33,7 @@ ESTIMATORS = [
     NuSVC(nu=0.2),
     SVR(),
     NuSVR(),
+    QuantileSVR(quantile=0.7),
     OneClassSVM(nu=0.2),
     L2OneClassSVM(C=10.0),
     AllDistancesSVC(),

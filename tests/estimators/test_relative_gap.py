@@ -9,7 +9,17 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC, NuSVR, OneClassSVM
+from maxmargin import (
+    SVC,
+    SVR,
+    AllDistancesSVC,
+    CrammerSingerSVC,
+    L2OneClassSVM,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    QuantileSVR,
+)
 from maxmargin.dual import relative_to_value
 
 IRIS, DIABETES = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
@@ -30,6 +40,8 @@ MAKE = {
     "svr, smo": lambda **k: SVR(solver="smo", C=10.0, **k),
     "squared svr": lambda **k: SVR(loss="squared_epsilon_insensitive", **k),
     "nu svr": lambda **k: NuSVR(**k),
+    "quantile svr": lambda **k: QuantileSVR(quantile=0.8, **k),
+    "quantiles svr": lambda **k: QuantileSVR(quantiles=[0.2, 0.7], C=10.0, **k),
 }
 
 

@@ -17,6 +17,7 @@ from maxmargin import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    QuantileSVR,
 )
 
 ESTIMATORS = [
@@ -39,6 +40,8 @@ ESTIMATORS = [
     SVR(loss="squared_epsilon_insensitive"),
     SVR(kernel="linear", solver="smo"),
     NuSVR(),
+    QuantileSVR(),
+    QuantileSVR(kernel="linear", quantile=0.8),
     CellSVC(),
     CellSVC(cell_size=10),
     CellSVR(cell_size=20),

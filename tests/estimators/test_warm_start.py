@@ -14,6 +14,7 @@ from maxmargin import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    QuantileSVR,
 )
 from maxmargin.dual import c_svc, squared_c_svc
 from maxmargin.estimators._warm_start import Start, WarmStart, box
@@ -24,6 +25,7 @@ ESTIMATORS = [
     NuSVC(nu=0.2),
     SVR(),
     NuSVR(),
+    QuantileSVR(quantile=0.7),
     OneClassSVM(),
     L2OneClassSVM(),
     AllDistancesSVC(),

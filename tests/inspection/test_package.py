@@ -11,8 +11,9 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.model_selection import GridSearchCV
 
-from maxmargin import SVC
+from maxmargin import SVC, QuantileSVR
 from maxmargin.inspection import (
+    BandDisplay,
     BeeswarmDisplay,
     BoundaryDisplay,
     HullDisplay,
@@ -30,7 +31,9 @@ X, Y = make_blobs(30, centers=2, random_state=0)
 def displays():
     model = SVC(kernel="linear", solver=Watched("smo")).fit(X, Y)
     search = GridSearchCV(SVC(), {"C": [1, 10], "gamma": [0.1, 1]}, cv=2).fit(X, Y)
+    band = QuantileSVR(quantiles=[0.1, 0.5, 0.9]).fit(X[:, :1], X[:, 1])
     return {
+        BandDisplay: lambda **k: BandDisplay.from_estimator(band, X[:, :1], X[:, 1], **k),
         BoundaryDisplay: lambda **k: BoundaryDisplay.from_estimator(model, X, Y, **k),
         HullDisplay: lambda **k: HullDisplay.from_estimator(model, X, Y, max_steps=20, **k),
         SearchDisplay: lambda **k: SearchDisplay.from_estimator(search, **k),
@@ -40,7 +43,15 @@ def displays():
     }
 
 
-KINDS = (BeeswarmDisplay, BoundaryDisplay, HullDisplay, SearchDisplay, TraceDisplay, WaterfallDisplay)
+KINDS = (
+    BandDisplay,
+    BeeswarmDisplay,
+    BoundaryDisplay,
+    HullDisplay,
+    SearchDisplay,
+    TraceDisplay,
+    WaterfallDisplay,
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)

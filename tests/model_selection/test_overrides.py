@@ -11,7 +11,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin import SVC, SVR, AllDistancesSVC, CrammerSingerSVC, L2OneClassSVM, NuSVC, NuSVR, OneClassSVM
+from maxmargin import (
+    SVC,
+    SVR,
+    AllDistancesSVC,
+    CrammerSingerSVC,
+    L2OneClassSVM,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    QuantileSVR,
+)
 from maxmargin.estimators.one_vs_one import BaseSVC
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection.overrides import overridden
@@ -101,7 +111,7 @@ class Inherited(Rounded):
 @pytest.mark.parametrize(
     "kind",
     [
-        SVC, SVR, NuSVC, NuSVR, OneClassSVM, L2OneClassSVM, AllDistancesSVC, CrammerSingerSVC,
+        SVC, SVR, NuSVC, NuSVR, QuantileSVR, OneClassSVM, L2OneClassSVM, AllDistancesSVC, CrammerSingerSVC,
         Plain, Named, Transforming, NarrowNu,
     ],
 )  # fmt: skip

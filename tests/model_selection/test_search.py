@@ -41,6 +41,7 @@ from maxmargin import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    QuantileSVR,
 )
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.model_selection import SVMSearchCV
@@ -355,6 +356,8 @@ def test_the_path_does_not_change_the_scores(path):
         (AllDistancesSVC(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
         (AllDistancesSVC(), {"mu": [0.1, 0.2, 0.4], "gamma": [0.1, 1.0]}, 2),
         (NuSVR(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
+        (QuantileSVR(), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 2),
+        (QuantileSVR(), {"quantile": [0.2, 0.5, 0.8], "gamma": [0.1, 1.0]}, 2),
         (SVR(max_time=1e6), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 2),
         (OneClassSVM(), {"nu": [0.1, 0.3, 0.5], "gamma": [0.1, 1.0]}, 2),
         (L2OneClassSVM(), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, 1),

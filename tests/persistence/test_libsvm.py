@@ -8,7 +8,17 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris, make_classification, make_friedman1
 from sklearn.preprocessing import minmax_scale
 
-from maxmargin import SVC, SVR, AllDistancesSVC, IncrementalSVC, L2OneClassSVM, NuSVC, NuSVR, OneClassSVM
+from maxmargin import (
+    SVC,
+    SVR,
+    AllDistancesSVC,
+    IncrementalSVC,
+    L2OneClassSVM,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    QuantileSVR,
+)
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.persistence import ModelFileError, load, load_libsvm, save, save_libsvm
 from maxmargin.persistence.libsvm import permuted
@@ -143,6 +153,16 @@ def targets(seed=0):
     X, y = make_friedman1(160, n_features=8, noise=0.5, random_state=seed)
     X[X < 0.3] = 0.0
     return X[:100], y[:100], X[100:]
+
+
+def test_one_quantile_becomes_a_regression_that_predicts_the_same_and_several_are_refused(tmp_path):
+    X, y = make_friedman1(80, random_state=0)
+    save_libsvm(QuantileSVR(quantile=0.8).fit(X, y), tmp_path / "model")
+    other = load_libsvm(tmp_path / "model", n_features=X.shape[1])
+    assert type(other) is SVR
+    np.testing.assert_allclose(other.predict(X), QuantileSVR(quantile=0.8).fit(X, y).predict(X), rtol=1e-12)
+    with pytest.raises(ValueError, match="this one predicts 2"):
+        save_libsvm(QuantileSVR(quantiles=[0.1, 0.9]).fit(X, y), io.BytesIO())
 
 
 def test_a_model_of_several_targets_is_refused():

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from maxmargin import SVC, SVR, IncrementalSVC, NuSVR, OneClassSVM
+from maxmargin import SVC, SVR, IncrementalSVC, NuSVR, OneClassSVM, QuantileSVR
 from maxmargin.persistence import ModelFileError, load, save
 from maxmargin.persistence.native import DIGEST, MAGIC, PREFIX, read, write
 
@@ -34,6 +34,7 @@ def models():
         "regression": bytes_of(SVR().fit(X, X[:, 0])),
         "tube": bytes_of(NuSVR().fit(sp.csr_matrix(X), X[:, 0])),
         "targets": bytes_of(NuSVR().fit(X[:, 2:], X[:, :2])),
+        "quantiles": bytes_of(QuantileSVR(quantiles=[0.2, 0.5]).fit(X[:, 2:], X[:, 0])),
         "rows": bytes_of(IncrementalSVC().fit(X, y > 0)),
         "pipeline": bytes_of(make_pipeline(StandardScaler(), SVC()).fit(X, y)),
     }

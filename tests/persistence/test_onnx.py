@@ -21,6 +21,7 @@ from maxmargin import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    QuantileSVR,
 )
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.persistence import kind, load_libsvm, save_libsvm, to_onnx
@@ -98,7 +99,7 @@ def assert_equal_targets(model, X):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
     "machine",
-    [SVR(), SVR(loss="squared_epsilon_insensitive"), NuSVR(nu=0.3)],
+    [SVR(), SVR(loss="squared_epsilon_insensitive"), NuSVR(nu=0.3), QuantileSVR(quantiles=[0.4, 0.5, 0.6])],
     ids=lambda m: f"{type(m).__name__} {m.get_params().get('loss', '')}",
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # sigmoid is not definite
@@ -114,6 +115,8 @@ def test_regressions_in_pipelines_searches_and_of_sparse_data_can_be_exported():
     assert_equal_targets(NuSVR().fit(sparse, X[:, 0]), sparse.toarray())
     assert_equal_targets(SVR().fit(X, np.full(len(X), 3.5)), X)  # without support vectors
     assert_equal_targets(SVR(C=3.0).fit(X[:, 3:], X[:, :3]), X[:, 3:])  # a column for each target
+    for options in ({"quantile": 0.8}, {"quantiles": [0.8]}):
+        assert_equal_targets(QuantileSVR(**options).fit(X[:, 1:], X[:, 0]), X[:, 1:])
     search = SVMSearchCV(SVR(), {"C": [0.1, 1.0]}).fit(X[:, 1:], X[:, 0])
     assert_equal_targets(search.best_estimator_, X[:, 1:])
 

@@ -15,6 +15,7 @@ from maxmargin import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    QuantileSVR,
 )
 from maxmargin.model_selection import SVMSearchCV
 
@@ -31,6 +32,7 @@ MODELS = [
     IncrementalSVC(),
     SVR(warm_start=True),
     NuSVR(),
+    QuantileSVR(quantiles=[0.2, 0.8]),
     make_pipeline(StandardScaler(), SVC()),
     make_pipeline(StandardScaler(), SVR()),
     SVMSearchCV(SVC(), {"C": [0.1, 1.0]}),

@@ -25,6 +25,7 @@ from maxmargin import (
     NuSVCCV,
     NuSVR,
     OneClassSVM,
+    QuantileSVR,
 )
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.persistence import kind, load, native, save
@@ -42,6 +43,8 @@ MACHINES = [
     SVR(C=10.0),
     SVR(loss="squared_epsilon_insensitive", epsilon=0.01),
     NuSVR(nu=0.3),
+    QuantileSVR(C=10.0, quantile=0.8),
+    QuantileSVR(C=10.0, quantiles=[0.1, 0.9]),
     IncrementalSVC(),
 ]
 KERNELS = ["rbf", "linear", "poly", "sigmoid", "laplacian"]

@@ -32,6 +32,7 @@ def compare(
     c: o.C = None,
     gamma: o.Gamma = None,
     nu: o.Nu = None,
+    quantile: o.Quantile = None,
     epsilon: o.Epsilon = None,
     loss: o.Loss = None,
     bias: o.Bias = None,
@@ -56,8 +57,8 @@ def compare(
 
         need_matplotlib()
     parameters = o.given(
-        kernel=kernel, C=c, gamma=gamma, nu=nu, epsilon=epsilon, loss=loss, bias=bias, tol=tol,
-        cache_size=cache_size, n_jobs=n_jobs,
+        kernel=kernel, C=c, gamma=gamma, nu=nu, quantile=quantile, epsilon=epsilon, loss=loss, bias=bias,
+        tol=tol, cache_size=cache_size, n_jobs=n_jobs,
     )  # fmt: skip
     task = prepare(
         data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json

@@ -12,6 +12,7 @@ ESTIMATORS: dict[str, tuple[str, str]] = {
     "nu-svc": ("NuSVC", "classification with nu in place of C"),
     "svr": ("SVR", "regression"),
     "nu-svr": ("NuSVR", "regression with nu in place of epsilon"),
+    "quantile-svr": ("QuantileSVR", "regression of quantiles: the pinball loss"),
     "all-distances": ("AllDistancesSVC", "one problem for all classes, few support vectors"),
     "crammer-singer": ("CrammerSingerSVC", "one problem for all classes, one slack per sample"),
     "incremental": ("IncrementalSVC", "two classes, rows can be added and removed later"),
@@ -33,8 +34,17 @@ def make_estimator(name: str, parameters: dict[str, Any]) -> Any:
             raise BadInput(f"--machine {name} has no parameter {parameter}: use one of {', '.join(known)}")
         if parameter in ("gamma", "class_weight", "contamination") and isinstance(value, str):
             value = _number_or_text(value)
+        if parameter == "quantiles":
+            value = _numbers(value)
         estimator.set_params(**{parameter: value})
     return estimator
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise BadInput(f"--quantiles {text}: use numbers with commas, such as 0.05,0.5,0.95") from error
 
 
 def _number_or_text(text: str) -> Any:

@@ -46,10 +46,11 @@ def score(estimator: Any, X: Any, y: Any) -> tuple[str, float] | None:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if is_regressor(estimator):
             last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-            if np.size(last.intercept_) > 1:  # several targets, of which the table has one at most
-                return None
+            levels = getattr(last, "quantiles_", ())
+            if np.size(last.intercept_) > max(1, len(levels)):
+                return None  # several targets, of which the table has one at most
             known = y.dtype.kind in "biuf" and np.isfinite(y).all() and len(np.unique(y)) > 1
-            return ("r2", float(estimator.score(X, y))) if known else None
+            return ("d2_pinball" if len(levels) else "r2", float(estimator.score(X, y))) if known else None
         if is_outlier_detector(estimator):
             known = set(np.unique(y).tolist()) <= {-1, 1}
             return ("accuracy", float(np.mean(estimator.predict(X) == y))) if known else None

@@ -88,6 +88,19 @@ Nu = Annotated[
         show_default="0.5",
     ),
 ]
+Quantile = Annotated[
+    float | None,
+    typer.Option(
+        rich_help_panel=_MODEL, help="Share of targets below the function (quantile-svr).", show_default="0.5"
+    ),
+]
+Quantiles = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_MODEL, show_default="none",
+        help="Several quantiles, such as 0.05,0.5,0.95: a column for each (quantile-svr).",
+    ),
+]  # fmt: skip
 Contamination = Annotated[
     str | None,
     typer.Option(

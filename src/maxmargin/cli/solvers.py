@@ -49,6 +49,7 @@ def _problems() -> dict[str, Any]:
         "svr": dual.epsilon_svr(y, 0.1),
         "squared_epsilon": dual.squared_epsilon_svr(y, 0.1, ridge=0.5),
         "nu-svr": dual.nu_svr(y),
+        "quantile-svr": dual.quantile_svr(y),
         "one-class": dual.one_class(4),
         "l2-one-class": dual.one_class_l2(4, 0.5),
         "all-distances": dual.all_distances(y, 1.0),

@@ -28,6 +28,8 @@ def train(
     degree: o.Degree = None,
     coef0: o.Coef0 = None,
     nu: o.Nu = None,
+    quantile: o.Quantile = None,
+    quantiles: o.Quantiles = None,
     contamination: o.Contamination = None,
     epsilon: o.Epsilon = None,
     loss: o.Loss = None,
@@ -54,7 +56,8 @@ def train(
         from maxmargin.cli.training_data import prepare
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
-        contamination=contamination, loss=loss, bias=bias, class_weight=class_weight, solver=solver, tol=tol,
+        quantile=quantile, quantiles=quantiles, contamination=contamination, loss=loss, bias=bias,
+        class_weight=class_weight, solver=solver, tol=tol,
         cache_size=cache_size, max_time=max_time, n_jobs=n_jobs,
         verbose=True if verbose and not json else None,
     )  # fmt: skip

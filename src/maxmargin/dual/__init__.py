@@ -11,7 +11,7 @@ from maxmargin.dual.multiclass import all_distances, crammer_singer
 from maxmargin.dual.one_class import one_class, one_class_l2
 from maxmargin.dual.penalised import penalised_bias
 from maxmargin.dual.problem import Dual
-from maxmargin.dual.regression import epsilon_svr, nu_svr, squared_epsilon_svr
+from maxmargin.dual.regression import epsilon_svr, nu_svr, quantile_svr, squared_epsilon_svr
 
 __all__ = [
     "Dual",
@@ -26,6 +26,7 @@ __all__ = [
     "one_class",
     "one_class_l2",
     "penalised_bias",
+    "quantile_svr",
     "reduced_hulls",
     "relative_to_value",
     "squared_c_svc",

@@ -42,6 +42,33 @@ def squared_epsilon_svr(
     return problem("squared_epsilon_svr", sums=[0.0], ridge=both, **parts)
 
 
+def quantile_svr(
+    y: ArrayLike, quantile: float = 0.5, C: ArrayLike = 1.0, rows: ArrayLike | None = None
+) -> Dual:
+    r"""Regression of a quantile, with the pinball loss; u = [alpha, -alpha*].
+
+    Minimises :math:`\tfrac12\|w\|^2 + \sum_i C_i \max(q r_i, (q - 1) r_i)` with the residuals
+    :math:`r_i = y_i - \langle w, x_i\rangle - b`: the dual of a tube of width 0 in the box
+    :math:`[C_i (q - 1), C_i q]`. `C` may be one number or one bound per sample; finite.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> problem = dual.quantile_svr([1.0, 3.0], quantile=0.75, C=2.0)
+    >>> problem.p, problem.lo, problem.hi
+    (array([1., 3., 1., 3.]), array([ 0. ,  0. , -0.5, -0.5]), array([1.5, 1.5, 0. , 0. ]))
+    """
+    if not 0 < quantile < 1:
+        raise ValueError(f"quantile must be in (0, 1), got {quantile!r}.")
+    parts = paired_parts(y, 0.0, C, rows)
+    n = len(parts["p"]) // 2
+    if not np.isfinite(parts["hi"]).all():
+        raise ValueError("C must be finite: with an infinite loss there are no quantiles.")
+    parts["hi"][:n] *= quantile
+    parts["lo"][n:] *= 1.0 - quantile
+    return problem("quantile_svr", sums=[0.0], **parts)
+
+
 def nu_svr(y: ArrayLike, nu: float = 0.5, C: ArrayLike = 1.0, rows: ArrayLike | None = None) -> Dual:
     r"""Regression with a tube whose width is determined by `nu`.
 

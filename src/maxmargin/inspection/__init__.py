@@ -4,6 +4,7 @@ Plots need matplotlib: ``pip install 'maxmargin[plot]'``. Every plot can be read
 """
 
 from maxmargin.inspection._report import Report, report
+from maxmargin.inspection.band import BandDisplay
 from maxmargin.inspection.beeswarm import BeeswarmDisplay
 from maxmargin.inspection.boundary import BoundaryDisplay
 from maxmargin.inspection.explanation import ShapleyValues, shapley
@@ -14,6 +15,7 @@ from maxmargin.inspection.waterfall import WaterfallDisplay
 from maxmargin.solvers.watched import Watched
 
 __all__ = [
+    "BandDisplay",
     "BeeswarmDisplay",
     "BoundaryDisplay",
     "HullDisplay",

@@ -52,7 +52,10 @@ def at_bound(model: Any) -> Bools:
 def at_known_bound(model: Any) -> Bools | None:
     """The same as `at_bound`, or None where there is no bound or it is not known."""
     coef = model.dual_coef_
-    size = np.abs(coef.toarray() if sp.issparse(coef) else coef)
+    coef = coef.toarray() if sp.issparse(coef) else coef
+    size = np.abs(coef)
+    if hasattr(model, "quantiles_"):  # a box that is not symmetric
+        size = np.where(coef > 0, size / model.quantiles_[:, None], size / (1.0 - model.quantiles_[:, None]))
     bound = _bound(model, size)
     return None if bound is None else np.asarray((size >= (1 - 1e-6) * bound).any(axis=0))
 

@@ -199,7 +199,8 @@ class BoundaryDisplay:
         response = np.asarray(fitted.predict(like(X, x[:, None])))
         if response.ndim > 1:
             raise ValueError(
-                f"A plot shows one target, and the model predicts {response.shape[1]}: train one for each."
+                f"A plot shows one target, and the model predicts {response.shape[1]}: train one for each; "
+                "BandDisplay shows quantiles."
             )
         epsilon = getattr(model, "epsilon_", model.get_params(deep=False).get("epsilon"))
         known: dict[str, Any] = {}

@@ -136,6 +136,23 @@ def _target_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
     _common_sizes(estimator, sizes, arrays)
 
 
+def _quantile_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
+    _target_sizes(estimator, sizes, arrays)
+    several = estimator.quantiles is not None
+    if several and np.ndim(estimator.quantiles) != 1:
+        raise Refused("quantiles that are not a list of numbers")
+    sizes["quantiles"] = len(estimator.quantiles) if several else 1
+    if several and sizes["rows"] != sizes["quantiles"]:
+        raise Refused("quantiles without coefficients, or the other way round")
+
+
+def _finish_quantiles(estimator: Any, found: Values, sizes: Sizes) -> None:
+    levels = found["quantiles_"]
+    if (levels >= 1).any() or (np.diff(levels) <= 0).any():
+        raise Refused("quantiles that are not between 0 and 1, or not in order")
+    _finish_svm(estimator, found, sizes)
+
+
 def _finish_svm(estimator: Any, found: Values, sizes: Sizes) -> None:
     """Make the model of an estimator with or without intercepts."""
     effective_n_jobs(estimator.n_jobs)
@@ -233,7 +250,7 @@ _REGRESSION: Fields = {
     **_COMMON,
     "n_iter_": PerRowField(_N_ITER, ArrayField(("rows",), ("i4",), low=0)),
     "dual_gap_": PerRowField(_GAP, ArrayField(("rows",), finite=False)),
-    "relative_gap_": PerRowField(_RELATIVE_GAP, ArrayField(("rows",), finite=False)),
+    "relative_gap_": PerRowField(_RELATIVE_GAP, ArrayField(("rows",), finite=False, missing=np.nan)),
     "intercept_": ArrayField(("rows",)),
 }
 _ONE_VS_ONE = Entry("maxmargin", _PAIRS, _classes(lambda k: k - 1), _finish_pairs, "classes_", _begin_pairs)
@@ -260,6 +277,13 @@ ESTIMATORS: dict[str, Entry] = {
         },
         _target_sizes,
         _finish_svm,
+        begin=_begin_svm,
+    ),
+    "QuantileSVR": Entry(
+        "maxmargin",
+        {**_REGRESSION, "quantiles_": ArrayField(("quantiles",), positive=True)},
+        _quantile_sizes,
+        _finish_quantiles,
         begin=_begin_svm,
     ),
     "AllDistancesSVC": Entry(

@@ -32,7 +32,7 @@ from maxmargin.persistence.store import check_storable, chosen
 PAIRS = {"c_svc": ("SVC", "IncrementalSVC"), "nu_svc": ("NuSVC",)}
 SINGLE = {
     "one_class": ("OneClassSVM", "L2OneClassSVM"),
-    "epsilon_svr": ("SVR",),
+    "epsilon_svr": ("SVR", "QuantileSVR"),
     "nu_svr": ("NuSVR",),
 }
 WRITABLE = tuple(name for types in (PAIRS, SINGLE) for names in types.values() for name in names)
@@ -201,10 +201,10 @@ def save_libsvm(estimator: Any, file: File) -> None:
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, OneClassSVM, L2OneClassSVM, IncrementalSVC or SVMSearchCV
+    estimator : SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM, L2OneClassSVM, IncrementalSVC or SVMSearchCV
         Fitted, with a kernel that LIBSVM has and labels that are integers. `L2OneClassSVM` becomes a
-        one_class model, `IncrementalSVC` a c_svc model and `SVR` with either loss an epsilon_svr model:
-        their predictions are computed in the same way.
+        one_class model, `IncrementalSVC` a c_svc model, `SVR` with either loss and `QuantileSVR` with one
+        quantile an epsilon_svr model: their predictions are computed in the same way.
     file : path or binary file object
         The file to write.
 

@@ -287,6 +287,19 @@ def _regression(graph: Graph, estimator: Any, X: str) -> None:
         graph.emit("variable", values, graph.dtype, ["n_samples", len(model.coef)])
 
 
+def _quantiles(graph: Graph, estimator: Any, X: str) -> None:
+    """As a regression; several quantiles are in order."""
+    k = len(estimator.quantiles_)
+    if k == 1 and estimator.quantiles is None:
+        _regression(graph, estimator, X)
+        return
+    model = estimator.get_model()
+    values = _values(graph, model, X, model.coef, estimator.intercept_)
+    if k > 1:
+        values = graph.add("TopK", values, np.array([k]), axis=1, largest=0, sorted=1, unused=["places"])
+    graph.emit("variable", values, graph.dtype, ["n_samples", k])
+
+
 def _largest_value(graph: Graph, estimator: Any, values: str) -> None:
     """One value per class, of which the largest wins."""
     k = len(estimator.classes_)
@@ -328,6 +341,7 @@ _TRANSLATE = {
     "L2OneClassSVM": _one_class,
     "SVR": _regression,
     "NuSVR": _regression,
+    "QuantileSVR": _quantiles,
     "AllDistancesSVC": _all_distances,
     "CrammerSingerSVC": _crammer_singer,
     "IncrementalSVC": _incremental,

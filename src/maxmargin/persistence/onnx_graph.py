@@ -50,11 +50,21 @@ class Graph:
         self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value, order="C"), name))
         return name
 
-    def add(self, operator: str, *inputs: Any, output: str | None = None, **options: Any) -> str:
-        """The name of an operator's output; inputs that are not strings become constants."""
+    def add(
+        self,
+        operator: str,
+        *inputs: Any,
+        output: str | None = None,
+        unused: Sequence[str] = (),
+        **options: Any,
+    ) -> str:
+        """The name of an operator's output; inputs that are not strings become constants.
+
+        `unused` names further outputs.
+        """
         names = [i if isinstance(i, str) else self.constant(i) for i in inputs]
         output = output or f"v{next(self._numbers)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, names, [output], **options))
+        self.nodes.append(self.onnx.helper.make_node(operator, names, [output, *unused], **options))
         return output
 
     def real(self, value: Any) -> Any:

@@ -20,13 +20,15 @@ class Refused(ValueError):
 
 
 def encode(value: Any, what: str) -> Any:
-    """A parameter: None, bool, int, float, str, or a tuple or dict of these.
+    """A parameter: None, bool, int, float, str, or a list, tuple or dict of these; an array is a list.
 
-    Infinity and NaN, which JSON does not have, become ``{"float": "inf"}``; tuples and dicts
-    ``{"tuple": [...]}`` and ``{"dict": [[key, value], ...]}``.
+    Infinity and NaN, which JSON does not have, become ``{"float": "inf"}``; lists, tuples and dicts
+    ``{"list": [...]}``, ``{"tuple": [...]}`` and ``{"dict": [[key, value], ...]}``.
     """
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -35,8 +37,8 @@ def encode(value: Any, what: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
-    if isinstance(value, tuple):
-        return {"tuple": [encode(v, what) for v in value]}
+    if isinstance(value, tuple | list):
+        return {type(value).__name__: [encode(v, what) for v in value]}
     if isinstance(value, dict):
         return {"dict": [[encode(k, what), encode(v, what)] for k, v in value.items()]}
     kind = "a function" if callable(value) else f"of type {type(value).__name__}"
@@ -56,6 +58,8 @@ def decode(value: Any, what: str) -> Any:
             return _INFINITE[content]
         if tag == "tuple" and isinstance(content, list):
             return tuple(_scalar(v, what) for v in content)
+        if tag == "list" and isinstance(content, list):
+            return [_scalar(v, what) for v in content]
         if tag == "dict" and isinstance(content, list):
             if not all(isinstance(pair, list) and len(pair) == 2 for pair in content):
                 raise Refused(f"{what} with a dict that is not made of pairs")
@@ -65,8 +69,8 @@ def decode(value: Any, what: str) -> Any:
 
 def _scalar(value: Any, what: str) -> Any:
     out = decode(value, what)
-    if isinstance(out, tuple | dict):
-        raise Refused(f"{what} with tuples or dicts inside each other")
+    if isinstance(out, tuple | dict | list):
+        raise Refused(f"{what} with lists, tuples or dicts inside each other")
     return out
 
 

@@ -125,7 +125,7 @@ class _FoldFits:
     def _scored(self, node: int, model: Any, rows: tuple[Any, Any], trained: float) -> Result | Refused:
         began = time.perf_counter()
         answers = [ModelAnswers(model, data) for data in rows[: len(self.fold.halves)]]
-        known = {"classes_": model.classes_} if hasattr(model, "classes_") else {}
+        known = {name: vars(model)[name] for name in ("classes_", "quantiles_") if name in vars(model)}
         scores = self.fold.scores(node, answers, known)
         if isinstance(scores, Refused):
             return scores
