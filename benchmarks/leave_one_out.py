@@ -87,7 +87,7 @@ def trainings(X: Any, y: Any, gamma: float) -> dict[str, Callable[[Any, int], fl
 
 def positions(model: IncrementalSVC) -> list[float]:
     """Milliseconds to take the first, the middle and the last member out of the factor."""
-    active = model._svm.active
+    active = model._svm.problems[0].active
     out = []
     for p in (0, active.size // 2, active.size - 1):
         best = np.inf

@@ -10,7 +10,7 @@ from attacks.judge import Verdict, judge
 from attacks.outcome import Outcome, generator, recorded, refused
 from attacks.problems import Problem, random_problem
 
-EXACT = 1e-6  # the relative gap up to which IncrementalSVC counts as exact
+EXACT = 1e-6  # the relative gap up to which the incremental estimators count as exact
 
 #: Seconds of a fit at most: one that converges slowly states its gap then, one that does not end is a fault.
 LONGEST = 30.0
@@ -36,10 +36,10 @@ def run(seed: int, most: int = 2600) -> Outcome:
 
 
 def fitted(problem: Problem, rng: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """The model, and the rows that it has learnt; IncrementalSVC learns and forgets in steps."""
+    """The model, and the rows that it has learnt; incremental estimators learn and forget in steps."""
     model = problem.model
     X, y, weight, matrix = problem.X, problem.y, problem.weight, problem.matrix
-    if problem.kind != "IncrementalSVC":
+    if not problem.kind.startswith("Incremental"):
         model.set_params(max_time=LONGEST)
         model.fit(X, y, weight) if y is not None else model.fit(X, sample_weight=weight)
         return model, X, y, weight, matrix
@@ -53,7 +53,7 @@ def fitted(problem: Problem, rng: Any) -> tuple[Any, Any, Any, Any, Any]:
     if rng.random() < 0.4 and len(held) > 4:
         gone = np.unique(rng.integers(len(held), size=int(rng.integers(1, len(held) // 2))))
         left = np.delete(held, gone)
-        if len(np.unique(y[left])) == 2:
+        if problem.kind.startswith("IncrementalSVR") or len(np.unique(y[left])) == 2:
             model.forget(gone)
             held = left
     part = None if matrix is None else matrix[np.ix_(held, held)]

@@ -29,6 +29,7 @@ from attacks.verdict import EPS64, Floats, Verdict
 
 KINDS: dict[str, Callable[..., Verdict]] = {
     "IncrementalSVC": judge_pairs.incremental,
+    "IncrementalSVR": judge_regression.svr,
     "SVR": judge_regression.svr,
     "NuSVR": judge_regression.nu_svr,
     "OneClassSVM": judge_others.one_class,
@@ -91,7 +92,7 @@ def _badness(verdict: Verdict) -> tuple[int, float]:
 
 def _claims(model: Any, verdicts: list[Verdict]) -> None:
     if not hasattr(model, "dual_gap_"):
-        return  # IncrementalSVC, or a rival
+        return  # an incremental estimator, or a rival
     claims = np.ravel(model.dual_gap_)
     k = len(model.classes_) if type(model).__name__ in ("SVC", "NuSVC") else 2
     if len(claims) != k * (k - 1) // 2:

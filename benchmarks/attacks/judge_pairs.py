@@ -69,9 +69,7 @@ def svc(
 ) -> Verdict:  # fmt: skip
     """½|w|² + Σ C ξ, Σ C ξ², or no slack at all; the dual Σ α - ½|w|² (- Σ α²/(4C))."""
     faults: list[str] = []
-    loss_name = (
-        "squared_hinge" if type(model).__name__ == "IncrementalSVC" else getattr(model, "loss", "hinge")
-    )
+    loss_name = getattr(model, "loss", "hinge")
     hard, squared = bool(np.isinf(model.C)), loss_name == "squared_hinge"
     upper = np.full(len(u), np.inf) if hard or squared else C
     in_box(faults, sign * u, upper, name)

@@ -16,6 +16,7 @@ Rng = np.random.Generator
 ESTIMATORS = (
     "SVC", "SVC", "SVC squared", "SVC hard", "NuSVC", "SVR", "SVR squared", "NuSVR", "OneClassSVM",
     "L2OneClassSVM", "AllDistancesSVC", "CrammerSingerSVC", "IncrementalSVC",
+    "IncrementalSVC hinge", "IncrementalSVR", "IncrementalSVR squared",
 )  # fmt: skip
 KERNELS = ("linear", "poly", "rbf", "rbf", "laplacian", "precomputed", "callable", "sigmoid")
 DIFFICULTIES = (
@@ -161,7 +162,7 @@ def random_problem(
             half = n // 2
             X[half : 2 * half] = X[:half]
             y[half : 2 * half] = (y[:half] + 1) % k
-    regression = kind.startswith(("SVR", "NuSVR"))
+    regression = kind.startswith(("SVR", "NuSVR", "IncrementalSVR"))
     if regression:
         y = _targets(rng, X, difficulty)
     elif kind.endswith("OneClassSVM"):
@@ -179,7 +180,7 @@ def random_problem(
 
 
 def _classes(rng: Rng, kind: str, difficulty: str, n: int) -> int:
-    if kind == "IncrementalSVC":
+    if kind.startswith("IncrementalSVC"):
         return 2
     if difficulty == "many classes":
         return int(rng.choice([5, 10, 10, 26, 26, 40, 60] if kind.startswith("SVC") else [5, 10, 26, 40]))
@@ -224,7 +225,7 @@ def _model(rng: Rng, kind: str, X: Any, difficulty: str) -> tuple[Any, Any, Any,
         kernel = "linear"
     if difficulty == "sentinel row" and rng.random() < 0.5:
         kernel = "rbf"
-    if kernel == "precomputed" and name == "IncrementalSVC":
+    if kernel == "precomputed" and name.startswith("Incremental"):
         kernel = "callable"
     spread = float(np.median(np.abs(X - np.median(X, axis=0)))) or 1.0
     gamma = 10.0 ** rng.uniform(-1.5, 0.7) / (X.shape[1] * spread**2)
@@ -241,7 +242,7 @@ def _model(rng: Rng, kind: str, X: Any, difficulty: str) -> tuple[Any, Any, Any,
         if difficulty == "large coef0":
             options["coef0"] = float(rng.choice([1e2, 1e4, 1e6]))
     options |= _penalty(rng, name, variant, difficulty)
-    if name != "IncrementalSVC":
+    if not name.startswith("Incremental"):
         options["tol"] = float(rng.choice([1e-2, 1e-3, 1e-3, 1e-4, 1e-6, 1e-8, 1e-9]))
         options["solver"] = str(rng.choice(SOLVERS[kind])) if rng.random() < 0.55 else SOLVERS[kind][0]
         if options["solver"] not in ("auto", "batch", "crammer-singer"):
@@ -317,7 +318,7 @@ def _penalty(rng: Rng, name: str, variant: str, difficulty: str) -> dict[str, An
     if variant == "hard":
         C = float("inf")
     options: dict[str, Any] = {}
-    if name in ("SVC", "SVR", "NuSVR", "L2OneClassSVM", "CrammerSingerSVC", "IncrementalSVC"):
+    if name in ("SVC", "SVR", "NuSVR", "L2OneClassSVM", "CrammerSingerSVC") or name.startswith("Incremental"):
         options["C"] = C
     if name == "NuSVR":
         options["C"] = float(min(C, 1e6))
@@ -326,7 +327,9 @@ def _penalty(rng: Rng, name: str, variant: str, difficulty: str) -> dict[str, An
             options["loss"] = "squared_hinge"
         if difficulty == "balanced, small C" or rng.random() < 0.1:
             options["class_weight"] = "balanced"
-    if name == "SVR":
+    if name == "IncrementalSVC" and variant:
+        options["loss"] = variant
+    if name in ("SVR", "IncrementalSVR"):
         options["epsilon"] = float(rng.choice([0.0, 0.01, 0.1, 0.5]))
         if variant == "squared":
             options["loss"] = "squared_epsilon_insensitive"

@@ -29,7 +29,8 @@ from maxmargin import dual
 from maxmargin.gram.gram import Gram
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers import NPA, Batch, DirectSVM, SimpleSVM, Stop
-from maxmargin.solvers.incremental import ExactSVM
+from maxmargin.solvers.incremental.checked import CheckedMargins
+from maxmargin.solvers.incremental.samples import Samples
 from report import RESULTS, write
 
 # C', then the paper's iterations, SVs and evaluations of SimpleSVM, SVs and evaluations of NPA (in millions).
@@ -93,16 +94,18 @@ SMALL, MIDDLE = 2000, 5000
 def incremental(X: Any, y: Any, gamma: float, ridge: float) -> tuple[int, float]:
     """Rows one by one: support vectors, and the kernel values that the sensitivities of all rows use."""
 
-    class Counted(ExactSVM):
+    class Counted(CheckedMargins):
         used = 0
 
         def update(self, base: Any) -> None:
             super().update(base)
             self.used += self.n * max(1, self.active.size)
 
-    machine = Counted(Kernel("rbf", gamma=gamma), most_bytes=1 << 32, factor_bytes=1 << 32, n_jobs=1)
+    samples = Samples(Kernel("rbf", gamma=gamma), most_bytes=1 << 32, n_jobs=1)
+    machine = Counted(samples, factor_bytes=1 << 32)
     for k in range(len(y)):
-        machine.add(X[[k]], y[[k]], np.array([ridge]))
+        machine.append(samples.append(X[[k]]), y[[k]], np.array([ridge]), np.array([np.inf]))
+        machine.make_exact()
     return int(np.count_nonzero(machine.u)), machine.used
 
 

@@ -12,6 +12,7 @@ from maxmargin.estimators._scales import UnscaledDataWarning
 from maxmargin.estimators.all_distances import AllDistancesSVC
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
 from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.estimators.incremental_svr import IncrementalSVR
 from maxmargin.estimators.nu_svc import NuSVC
 from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
@@ -37,6 +38,7 @@ __all__ = [
     "CellSVR",
     "CrammerSingerSVC",
     "IncrementalSVC",
+    "IncrementalSVR",
     "L2OneClassSVM",
     "NuSVC",
     "NuSVCCV",

@@ -37,6 +37,7 @@ from maxmargin import (
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
+    IncrementalSVR,
     L2OneClassSVM,
     NuSVC,
     NuSVR,
@@ -175,10 +176,12 @@ def test_at_the_usual_tolerance_scores_differ_by_a_few_rows_at_most():
         (SVC(**TIGHT), {"gamma": [0.1, 1.0]}),
         (SVC(**TIGHT), {"C": [np.inf, 1.0]}),
         (IncrementalSVC(), {"C": [0.1, 1.0], "gamma": [0.1, 1.0]}),
+        (IncrementalSVC(loss="hinge"), {"C": [0.1, 1.0]}),
+        (IncrementalSVR(), {"C": [0.1, 1.0], "epsilon": [0.1, 0.3]}),
     ],
 )
 def test_every_estimator_gets_the_scores_of_fits_one_by_one(estimator, grid):
-    X, y = cancer(80) if isinstance(estimator, IncrementalSVC) else iris()
+    X, y = iris()
     assert_same_results(*both(estimator, grid, X, y))
 
 

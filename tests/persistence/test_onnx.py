@@ -74,8 +74,6 @@ def assert_equal(model, X):
     ids=lambda m: type(m).__name__,
 )
 def test_classifiers_give_the_same_labels_and_values(machine, n_classes, kernel):
-    if isinstance(machine, IncrementalSVC) and n_classes > 2:
-        pytest.skip("two classes only")
     labels = np.array(["one", "two", "three"])[y] if n_classes == 3 else y > 0
     machine.set_params(kernel=kernel, gamma=0.05, degree=2, coef0=0.5)
     assert_equal(machine.fit(X, labels), X)

@@ -11,6 +11,7 @@ from maxmargin import (
     AllDistancesSVC,
     CrammerSingerSVC,
     IncrementalSVC,
+    IncrementalSVR,
     L2OneClassSVM,
     NuSVC,
     NuSVR,
@@ -30,6 +31,8 @@ MODELS = [
     AllDistancesSVC(),
     CrammerSingerSVC(),
     IncrementalSVC(),
+    IncrementalSVC(loss="hinge"),
+    IncrementalSVR(),
     SVR(warm_start=True),
     NuSVR(),
     QuantileSVR(quantiles=[0.2, 0.8]),
@@ -52,5 +55,5 @@ def test_skops_gives_back_a_model_that_predicts_the_same(model, form):
     np.testing.assert_array_equal(again.predict(data), model.predict(data))
     if hasattr(model, "decision_function"):
         np.testing.assert_array_equal(again.decision_function(data), model.decision_function(data))
-    if isinstance(model, IncrementalSVC):
+    if isinstance(model, IncrementalSVC | IncrementalSVR):
         np.testing.assert_array_equal(again.leave_one_out(), model.leave_one_out())

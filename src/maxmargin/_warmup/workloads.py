@@ -22,6 +22,7 @@ from maxmargin._compiled.threads import Threads
 from maxmargin.estimators.all_distances import AllDistancesSVC
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
 from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.estimators.incremental_svr import IncrementalSVR
 from maxmargin.estimators.nu_svc import NuSVC
 from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
@@ -292,7 +293,9 @@ def _papers(n: int) -> Workloads:
             if solver not in ("auto", "batch") and solvers.get(solver).accepts(_problem(kind)):
                 one = clone(model).set_params(solver=solver, max_iter=MOST_STEPS)
                 yield f"{solver}, {kind}, {n} rows", partial(_use, one, data, target)
-    yield f"IncrementalSVC, {n} rows", partial(_learn, X, y)
+    for loss in ("squared_hinge", "hinge"):
+        yield f"IncrementalSVC, {n} rows, {loss}", partial(_learn, IncrementalSVC(gamma=0.2, loss=loss), X, y)
+    yield f"IncrementalSVR, {n} rows", partial(_learn, IncrementalSVR(gamma=0.2), numbers, t)
 
 
 def _problem(kind: str) -> Any:
@@ -311,8 +314,8 @@ def _problem(kind: str) -> Any:
     }[kind]()
 
 
-def _learn(X: Any, y: Any) -> None:
-    model = IncrementalSVC(gamma=0.2).fit(X[:150], y[:150])
+def _learn(model: Any, X: Any, y: Any) -> None:
+    model.fit(X[:150], y[:150])
     model.partial_fit(X[150:160], y[150:160])
     model.forget([3, 5])
     model.leave_one_out()

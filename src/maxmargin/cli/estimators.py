@@ -15,7 +15,8 @@ ESTIMATORS: dict[str, tuple[str, str]] = {
     "quantile-svr": ("QuantileSVR", "regression of quantiles: the pinball loss"),
     "all-distances": ("AllDistancesSVC", "one problem for all classes, few support vectors"),
     "crammer-singer": ("CrammerSingerSVC", "one problem for all classes, one slack per sample"),
-    "incremental": ("IncrementalSVC", "two classes, rows can be added and removed later"),
+    "incremental": ("IncrementalSVC", "classification, rows can be added and removed later"),
+    "incremental-svr": ("IncrementalSVR", "regression, rows can be added and removed later"),
     "one-class": ("OneClassSVM", "outlier detection"),
     "l2-one-class": ("L2OneClassSVM", "outlier detection with squared slacks"),
 }

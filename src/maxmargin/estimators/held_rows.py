@@ -1,4 +1,4 @@
-"""The state of a classifier that learns and forgets rows: the rows, their labels and gamma."""
+"""The state of an estimator that learns and forgets rows: the rows, their labels and gamma."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import type_of_target
 
 from maxmargin._types import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class HeldRows:
-    """The rows of an `IncrementalSVC` in the order of their arrival, and the solution for them.
+    """The rows of an `IncrementalSVC` or `IncrementalSVR` in the order of their arrival, with the solution.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, n_features)
         The rows.
     y : ndarray of shape (n,)
-        Their sides, -1 and 1.
+        Codes of their classes, which are positions in `labels`; or targets.
     ridge : ndarray of shape (n,)
         1 / (2 C weight) of each row.
-    u : ndarray of shape (n,)
-        Multipliers, with the signs of the sides.
-    labels : ndarray of shape (1,) or (2,)
-        The labels of side -1 and side 1.
+    u : ndarray of shape (n_problems, n)
+        Multipliers: for each pair of codes a < b, negative for a and positive for b; or of the regression.
+    labels : ndarray of shape (n_classes,)
+        The labels in the order in which they came; empty in regression.
     gamma : float
         The kernel coefficient in use.
-    intercept : float
-        The constant of the decision function.
+    intercept : ndarray of shape (n_problems,)
+        The constants of the decision functions.
     """
 
     X: Any
@@ -40,11 +39,11 @@ class HeldRows:
     u: Floats
     labels: NDArray[Any]
     gamma: float
-    intercept: float
+    intercept: Floats
 
 
-def merged_labels(y: Any, classes: Any, known: NDArray[Any] | None, *, both: bool) -> NDArray[Any]:
-    """Return the labels so far, the negative side first; raises `ValueError` for a third one.
+def merged_labels(y: Any, classes: Any, known: NDArray[Any] | None, *, several: bool) -> NDArray[Any]:
+    """Return the labels so far, in the order in which they came.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def merged_labels(y: Any, classes: Any, known: NDArray[Any] | None, *, both: boo
         All labels there will be, where they were given.
     known : ndarray or None
         The labels before, None at the beginning.
-    both : bool
+    several : bool
         Whether a single label is refused.
     """
     given = np.unique(y)
@@ -70,12 +69,6 @@ def merged_labels(y: Any, classes: Any, known: NDArray[Any] | None, *, both: boo
         given = np.union1d(given, classes)
     new = np.setdiff1d(given, known)
     labels = np.concatenate([known, new]) if len(known) else given
-    if len(labels) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(labels)}: {len(labels)} labels, {', '.join(map(str, labels[:5]))}. "
-            "Use maxmargin.SVC for more classes."
-        )
-    if both and len(labels) < 2:
+    if several and len(labels) < 2:
         raise ValueError(f"The number of classes has to be greater than one; got {len(labels)} class")
     return np.asarray(labels)

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from maxmargin._compiled.threads import Threads
-from maxmargin._sklearn import Interval, StrOptions, fit_context
+from maxmargin._sklearn import StrOptions, fit_context
 from maxmargin._types import Floats, Index
-from maxmargin.estimators._validation import any_weights
-from maxmargin.estimators.held_rows import HeldRows, merged_labels
-from maxmargin.estimators.model import KernelModel, configured
-from maxmargin.kernels.gamma import resolve_gamma
-from maxmargin.kernels.kernel import NAMES, Kernel
+from maxmargin.estimators._incremental import BaseIncremental
+from maxmargin.estimators.decisions import decision_values, voted_classes
+from maxmargin.estimators.held_rows import merged_labels
+from maxmargin.solvers.arrival import pairs_of
 
 
-class IncrementalSVC(ClassifierMixin, BaseEstimator):
-    r"""Two-class SVC with squared hinge that learns and forgets rows, and knows its leave-one-out values.
+class IncrementalSVC(ClassifierMixin, BaseIncremental):
+    r"""SVC with the squared hinge loss, or ``loss="hinge"``, that learns and forgets rows, exactly.
 
     After any sequence of `fit`, `partial_fit` and `forget` the model is that of a training from scratch on
-    the rows that are held: :math:`\min \tfrac12\|w\|^2 + C\sum_i\xi_i^2` has one solution, and it is kept
-    up exactly. The steps are described in `maxmargin.solvers.incremental`.
+    the rows that are held, and it knows its leave-one-out values. For each pair of classes
+
+    .. math:: \min_{w,b} \tfrac12\|w\|^2 + C\sum_i\xi_i^2 \quad\text{or}\quad
+              \min_{w,b} \tfrac12\|w\|^2 + C\sum_i\xi_i,\qquad
+              \xi_i = \max(0, 1 - y_i(\langle w, \phi(x_i)\rangle + b)),
+
+    is kept up, over one set of stored rows. The default is the first, the squared hinge: its values differ
+    from those of `sklearn.svm.SVC`, which has the second. The steps are described in
+    `maxmargin.solvers.incremental`.
 
     Parameters
     ----------
     C : float, default=1.0
-        Penalty of the squared slacks, as in ``SVC(loss="squared_hinge")``.
+        Penalty of the slacks.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian"} or callable, default="rbf"
         The kernel; a callable is given two arrays of samples.
     degree, gamma, coef0
@@ -43,22 +47,35 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         Megabytes for the kernel matrix of the rows that are held (8 n^2 bytes). With more rows kernel
         values are computed when they are needed, which is slower.
     max_factor : float, default=4000
-        Megabytes that the factor of the support vectors may take (4 n_SV^2 bytes); more raises `MemoryError`.
+        Megabytes that the factor of the support vectors of a pair may take (4 n_SV^2 bytes, with the hinge
+        those between the bounds); more raises `MemoryError`.
     n_jobs : int, default=None
         Threads; None for all cores.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        Penalty of a margin that is missed, as in ``SVC(loss=...)``.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With three or more classes, whether `decision_function` has a column per class or per pair.
+    break_ties : bool, default=False
+        With three or more classes and "ovr", whether ties of votes are decided by the decision values.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The labels; of shape (1,) while only one has been seen.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, those of `classes` that have not been seen included.
     support_ : ndarray of shape (n_SV,)
-        Positions of the support vectors among the rows that are held, in the order of their arrival.
+        Positions of the support vectors among the rows that are held. In the order of their arrival; with
+        three or more classes class by class.
     support_vectors_, dual_coef_, intercept_, n_support_
         As `sklearn.svm.SVC` has them.
     n_held_ : int
         Rows that are held.
     gamma_ : float
         The kernel coefficient in use.
+
+    See Also
+    --------
+    IncrementalSVR : The same for regression.
+    maxmargin.model_selection.leave_one_out : Leave-one-out values of other estimators.
 
     References
     ----------
@@ -77,18 +94,13 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
     array([-0.1 ,  0.09, -0.09,  0.1 ])
     """
 
-    _model: KernelModel
-    # Labels of the negative and the positive side in `_svm`.
+    # Labels of the codes in `_svm`: in the order in which they came.
     _sides: NDArray[Any]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "kernel": [StrOptions(set(NAMES) - {"precomputed"}), callable],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "cache_size": [Interval(Real, 0, None, closed="left")],
-        "max_factor": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
+        **BaseIncremental._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
     }
 
     def __init__(
@@ -102,6 +114,9 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         cache_size: float = 1000,
         max_factor: float = 4000,
         n_jobs: int | None = None,
+        loss: str = "squared_hinge",
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -111,12 +126,12 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         self.cache_size = cache_size
         self.max_factor = max_factor
         self.n_jobs = n_jobs
+        self.loss = loss
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
+    def _options(self) -> dict[str, Any]:
+        return {"squared": self.loss == "squared_hinge"}
 
     # -- learning and forgetting -----------------------------------------------------------------------
 
@@ -129,7 +144,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Two class labels.
+            Class labels, two or more.
         sample_weight : array-like of shape (n_samples,), default=None
             Factors of C per sample; rows with 0 are not held.
 
@@ -154,10 +169,10 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows; from one on.
         y : array-like of shape (n_samples,)
-            Their labels. A third label is refused. As long as all rows have the same label, that label is
+            Their labels, any part of the classes. As long as all rows have the same label, that label is
             predicted.
-        classes : array-like of shape (2,), default=None
-            Both labels, if the first rows may have one only; otherwise they are taken as they come.
+        classes : array-like of shape (n_classes,), default=None
+            All labels, if some may come later; otherwise they are taken as they come.
         sample_weight : array-like of shape (n_samples,), default=None
             Factors of C per sample; rows with 0 are not held.
 
@@ -167,47 +182,14 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         """
         return self._learn(X, y, classes, sample_weight, first=not hasattr(self, "_svm"))
 
-    def forget(self, indices: ArrayLike) -> IncrementalSVC:
-        """Unlearn rows that are held.
-
-        Parameters
-        ----------
-        indices : int, array-like of int or of bool
-            Positions among the rows that are held, in the order of their arrival, counted before anything is
-            forgotten; negative ones count from the end. A mask has one entry per row.
-
-        Returns
-        -------
-        self : object
-        """
-        check_is_fitted(self)
-        rows = np.atleast_1d(np.asarray(indices))
-        if rows.dtype == bool:
-            if rows.shape != (self.n_held_,):
-                raise ValueError(
-                    f"A mask must have one entry for each of the {self.n_held_} rows, got {rows.shape}."
-                )
-            rows = np.flatnonzero(rows)
-        if not len(rows):
-            return self
-        if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
-            raise ValueError("indices must be positions of held rows: integers in one dimension, or a mask.")
-        if (rows < -self.n_held_).any() or (rows >= self.n_held_).any():
-            raise IndexError(f"There are {self.n_held_} rows, at positions 0 to {self.n_held_ - 1}.")
-        rows = np.unique(rows % self.n_held_)
-        if len(rows) == self.n_held_:
-            raise ValueError("All rows would be forgotten: fit anew instead, or keep at least one.")
-        self._svm.forget(self._svm.held[rows])
-        self._publish()
-        return self
-
     def leave_one_out(self) -> Floats:
-        """The decision value of each held row by the model that is trained on all others.
+        """The decision values of each held row by the model that is trained on all others.
 
         Returns
         -------
-        ndarray of shape (n_held_,)
-            In the order of arrival. For a row that is the only one of its class: the side of the other class.
+        ndarray of shape (n_held_,), (n_held_, n_classes) or (n_held_, n_pairs)
+            In the order of arrival, shaped as by `decision_function`. For a row that is the only one of its
+            class: the side of the other class, in each pair.
 
         Examples
         --------
@@ -219,144 +201,118 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         >>> round(float(((values > 0) == y).mean()), 4)  # leave-one-out accuracy
         0.9754
         """
+        return decision_values(self._held_out(), len(self.classes_), self.decision_function_shape)
+
+    def leave_one_out_predict(self) -> NDArray[Any]:
+        """The label of each held row by the model that is trained on all others.
+
+        Returns
+        -------
+        ndarray of shape (n_held_,)
+            In the order of arrival.
+        """
+        return self._labels_of(self._held_out())
+
+    def _held_out(self) -> Floats:
+        """Pair values of each held row by the model that is trained without it."""
         check_is_fitted(self)
-        return self._svm.leave_one_out()
+        if len(self.classes_) == 1:
+            return np.full((self.n_held_, 1), -1.0)
+        return self._sorted_pairs(self._svm.leave_one_out().T, self._sides).T
 
     def _learn(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, *, first: bool, alone: bool = False
     ) -> IncrementalSVC:
-        X, y = validate_data(
-            self, X, y, reset=first, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
-        )
+        X, y = self._checked(X, y, first)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        if not first:
-            X = self._as_held(X)
-        weight = any_weights(sample_weight, X, ensure_non_negative=True)
-        kept = np.flatnonzero(weight > 0)
-        if alone and not len(kept):
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
-        labels = merged_labels(y[kept], classes, None if first else self._sides, both=alone)
+        weight, kept = self._kept(X, sample_weight, alone)
+        labels = merged_labels(y[kept], classes, None if first else self._sides, several=alone)
         if not len(kept):
             return self
         if len(kept) < len(y):
             X, y, weight = X[kept], y[kept], weight[kept]
-        if first:
-            gamma = 0.0 if callable(self.kernel) else resolve_gamma(self.gamma, X, weight)
-            svm = self._empty_svm(gamma)
+        order = np.argsort(labels)
+        codes = order[np.searchsorted(labels, y, sorter=order)]
+        self._add(X, codes.astype(np.float64), weight, first, labels)
+        return self
+
+    def _labels(self) -> NDArray[Any]:
+        return self._sides
+
+    def _publish_solution(
+        self, X: Any, at: Index, y: Floats, u: Floats, intercept: Floats, labels: NDArray[Any]
+    ) -> None:
+        k, rank = len(labels), np.argsort(np.argsort(labels))
+        used = np.flatnonzero(u.any(axis=0))
+        label = rank[y[used].astype(np.intp)]
+        if k == 1:
+            coef, constants = np.zeros((1, 0)), np.array([-1.0])
+        elif k == 2:
+            coef, constants = self._sorted_pairs(u[:, used], labels), self._sorted_pairs(intercept, labels)
         else:
-            gamma, svm = self.__dict__["gamma_"], self.__dict__["_svm"]
-        # The first label that was seen alone is negative until the other is known to be smaller.
-        side = np.where(y == labels[0], -1.0, 1.0)
-        svm.add(X, side, 1.0 / (2.0 * self.C * weight))
-        # Only now: rows may have been refused.
-        self.gamma_, self._svm, self._sides = gamma, svm, labels
+            by_class = np.argsort(label, kind="stable")
+            used, label = used[by_class], label[by_class]
+            constants, each = self._sorted_pairs(intercept, labels), self._sorted_pairs(u[:, used], labels)
+            coef = np.zeros((k - 1, len(used)))
+            for (i, j), row in zip(combinations(range(k), 2), each, strict=True):
+                coef[j - 1, label == i] = row[label == i]
+                coef[i, label == j] = row[label == j]
+        self._sides, self._constants = labels, intercept
         self.classes_ = np.sort(labels)
-        self._publish()
-        return self
+        self._publish_model(X, at, used, coef, constants, np.bincount(label, minlength=max(k, 2)))
 
-    def _empty_svm(self, gamma: float) -> Any:
-        from maxmargin.solvers.incremental import ExactSVM  # compiled loops: not at import
+    @staticmethod
+    def _sorted_pairs(values: Floats, labels: NDArray[Any]) -> Floats:
+        """Rows per pair of codes as rows per pair of sorted classes, with scikit-learn's signs.
 
-        return ExactSVM(
-            Kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0),
-            most_bytes=int(self.cache_size * 1e6),
-            factor_bytes=int(self.max_factor * 1e6),
-            n_jobs=self.n_jobs,
-        )
-
-    def _as_held(self, X: Any) -> Any:
-        """Samples in the storage, dense or sparse, of the rows that are held."""
-        if sp.issparse(X) == self._model.sparse:
-            return X
-        return sp.csr_array(X) if self._model.sparse else X.toarray()
-
-    def _publish(self) -> None:
-        """Set the model and the attributes from the present state of `_svm`."""
-        svm = self._svm
-        held = svm.held
-        used = np.flatnonzero(svm.u[held])
-        at = held[used]
-        self._publish_support(len(held), used, svm.X[at], svm.y[at], svm.u[at], svm.level)
-
-    def _publish_support(self, n: int, used: Index, vectors: Any, y: Floats, u: Floats, level: float) -> None:
-        """The model of n rows of which `used` are support vectors, with sides y and multipliers u."""
-        sign = self._sign()
-        sides = sign * y
-        self._model = model = KernelModel(
-            self._svm.kernel,
-            configured(vectors),
-            used.astype(np.int32),
-            np.array([np.count_nonzero(sides < 0), np.count_nonzero(sides > 0)], dtype=np.int32),
-            (sign * u)[None],
-            np.array([-sign * level]),
-            (n, vectors.shape[1]),
-            sp.issparse(vectors),
-        )
-        self.n_held_ = n
-        self.support_, self.support_vectors_, self.n_support_ = model.support, model.vectors, model.n_support
-        self.dual_coef_, self.intercept_ = model.dual_coef, model.intercept
-
-    def _sign(self) -> float:
-        """Sign of the sides in `_svm` relative to scikit-learn's, where the larger label is positive."""
-        return 1.0 if self._sides[0] == self.classes_[0] else -1.0
-
-    # -- state -----------------------------------------------------------------------------------------
-
-    def get_model(self) -> KernelModel:
-        """Return the kernel, support vectors and coefficients that predictions are made from.
-
-        Returns
-        -------
-        maxmargin.estimators.model.KernelModel
-            The model, with its support vectors in the order of their arrival. Fitted attributes that were
-            replaced since the last change of rows are in it.
+        With two classes the larger label is positive, otherwise the first of a pair.
         """
-        check_is_fitted(self)
-        self._model = self._model.updated(
-            support=self.support_, vectors=self.support_vectors_, intercept=self.intercept_
-        )
-        return self._model
+        k, rank = len(labels), np.argsort(np.argsort(labels))
+        place = {pair: at for at, pair in enumerate(combinations(range(k), 2))}
+        out = np.empty_like(values)
+        for row, (a, b) in zip(values, pairs_of(k), strict=True):
+            ascending = bool(rank[a] < rank[b])
+            sign = 1.0 if ascending == (k == 2) else -1.0
+            pair = (rank[a], rank[b]) if ascending else (rank[b], rank[a])
+            out[place[int(pair[0]), int(pair[1])]] = sign * row + 0.0
+        return out
 
-    def get_rows(self) -> HeldRows:
-        """Return the rows that are held and the solution, from which `set_rows` restores the estimator.
-
-        Returns
-        -------
-        maxmargin.estimators.held_rows.HeldRows
-            The rows, their sides, ridges and multipliers.
-        """
-        check_is_fitted(self)
-        X, y, ridge, u = self._svm.rows()
-        return HeldRows(X, y, ridge, u, self._sides, self.gamma_, float(self.intercept_[0]))
-
-    def set_rows(self, rows: HeldRows) -> IncrementalSVC:
-        """Make this a fitted estimator that holds the given rows, without training.
-
-        Parameters
-        ----------
-        rows : maxmargin.estimators.held_rows.HeldRows
-            The result of `get_rows` of an estimator with the same parameters.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        svm = self._empty_svm(rows.gamma)
-        svm.restore(rows.X, rows.y, rows.ridge, rows.u)
-        self.gamma_, self._svm, self._sides = rows.gamma, svm, rows.labels
-        self.classes_ = np.sort(rows.labels)
-        self.n_features_in_ = rows.X.shape[1]
-        used = np.flatnonzero(rows.u)
-        level = -self._sign() * rows.intercept
-        self._publish_support(len(rows.y), used, rows.X[used], rows.y[used], rows.u[used], level)
-        return self
+    @classmethod
+    def in_order_of_arrival(cls, intercept: Floats, labels: NDArray[Any]) -> Floats:
+        """The constants of the problems from `intercept_`; the labels are in the order in which they came."""
+        k = len(labels)
+        places = cls._sorted_pairs(np.arange(1.0, k * (k - 1) // 2 + 1.0), labels)
+        out = np.empty_like(intercept)
+        out[np.abs(places).astype(np.intp) - 1] = np.sign(places) * intercept
+        return out
 
     # -- prediction ------------------------------------------------------------------------------------
 
+    def _pair_values(self, X: Any) -> Floats:
+        """One column per pair of classes, positive for the first; two classes: for the second."""
+        check_is_fitted(self)
+        k = len(self.classes_)
+        parts = self._expand(X, by_class=k > 2)
+        if k <= 2:
+            return np.asarray(parts[0] + self.intercept_)
+        from maxmargin.estimators._votes import pair_values  # compiled: not at import
+
+        return np.asarray(pair_values(parts, self.intercept_))
+
+    def _labels_of(self, values: Floats) -> NDArray[Any]:
+        """Labels from pair values."""
+        k = len(self.classes_)
+        if k == 1:
+            return np.full(len(values), self.classes_[0])
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if self.break_ties and k > 2:
+            return self.classes_[np.argmax(decision_values(values, k, "ovr"), axis=1)]
+        return self.classes_[voted_classes(values, k)]
+
     def decision_function(self, X: Any) -> Floats:
-        """Values of the decision function, positive for the second label.
+        """Values of the decision function; for two classes positive for the second label.
 
         Parameters
         ----------
@@ -365,17 +321,13 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            One value for two classes; otherwise one column per class ("ovr") or per pair ("ovo").
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
-        )
-        if not len(self.support_):
-            return np.full(X.shape[0], self.intercept_[0])
-        model = self.get_model()
-        values = model.expand(self._as_held(X), threads=Threads(self.n_jobs), dtype=np.float64)
-        return np.asarray(values[0].ravel() + self.intercept_[0])
+        values = self._pair_values(X)
+        if len(self.classes_) == 1:
+            return values.ravel()
+        return decision_values(values, len(self.classes_), self.decision_function_shape)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
@@ -389,7 +341,4 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        values = self.decision_function(X)
-        if len(self.classes_) == 1:
-            return np.full(len(values), self.classes_[0])
-        return self.classes_[(values >= 0).astype(np.intp)]
+        return self._labels_of(self._pair_values(X))

@@ -11,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 
 Bools = NDArray[np.bool_]
@@ -71,8 +70,7 @@ def _bound(model: Any, size: Any) -> Any:
         # The coefficients of either class add up to nu n / 2 times their bound.
         two = len(getattr(model, "classes_", ())) == 2
         return size.sum() / (model.nu * model.shape_fit_[0]) if two else None
-    squared = isinstance(model, IncrementalSVC | L2OneClassSVM)
-    if squared or "squared" in params.get("loss", ""):
+    if isinstance(model, L2OneClassSVM) or "squared" in params.get("loss", ""):
         return None  # with squared slacks there is no bound
     weights = getattr(model, "class_weight_", ())
     return model.C * (np.repeat(weights, model.n_support_) if len(weights) else 1.0)

@@ -14,7 +14,6 @@ from maxmargin import dual, solvers
 from maxmargin._types import Floats
 from maxmargin.dual import Dual
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
-from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.inspection._fitted import last_step, refitted
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.state import Stop
@@ -119,7 +118,7 @@ def model_and_mu(estimator: Any, X: Any) -> tuple[Any, float | None, Any]:
     if np.ptp(getattr(model, "class_weight_", 1.0)) > 0:
         raise ValueError("Class weights give the two hulls different bounds: train without class_weight.")
     # Squared slacks add dimensions, and Crammer and Singer's problem has no bias to balance the classes.
-    other = isinstance(model, IncrementalSVC | CrammerSingerSVC) or params.get("loss", "hinge") != "hinge"
+    other = isinstance(model, CrammerSingerSVC) or params.get("loss", "hinge") != "hinge"
     if "C" in params and hasattr(model, "dual_coef_") and not other:
         # The multipliers of each class add up to the same; divided by that they are weights of a hull.
         total = 0.5 * float(abs(model.dual_coef_).sum())

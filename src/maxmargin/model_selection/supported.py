@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.estimators._incremental import BaseIncremental
 from maxmargin.estimators.base import BaseSVM
-from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.model_selection.pipelines import split_pipeline
 
 # Estimators that maxmargin has under the names of scikit-learn's.
@@ -17,7 +17,7 @@ _SAME_NAMES = ("SVC", "NuSVC", "OneClassSVM", "SVR", "NuSVR")
 def check_estimator(estimator: Any, search: str) -> None:
     """Refuse estimators of other libraries, which may have the same names; `search` is who refuses."""
     _, last, _ = split_pipeline(estimator)
-    if isinstance(last, BaseSVM | IncrementalSVC):
+    if isinstance(last, BaseSVM | BaseIncremental):
         return
     kind = type(last)
     name, library = kind.__name__, kind.__module__.partition(".")[0]

@@ -28,6 +28,7 @@ from maxmargin.persistence.schema import (
     Values,
 )
 from maxmargin.persistence.values import Refused
+from maxmargin.solvers.arrival import pairs_of
 
 # Samples and features that a model may have: indices of 32 bits.
 LARGEST = 2**31 - 1
@@ -219,33 +220,74 @@ def _finish_one_class(estimator: Any, found: Values, sizes: Sizes) -> None:
 
 
 def _begin_incremental(estimator: Any) -> Values:
-    rows = estimator.get_rows()
-    held = {"_X": rows.X, "_y": rows.y, "_ridge": rows.ridge, "_u": rows.u, "_sides": rows.labels}
+    rows, k = estimator.get_rows(), len(getattr(estimator, "classes_", ()))
+    # Up to two classes have sides and one multiplier per row, even if there is no problem yet.
+    y = 2.0 * rows.y - 1.0 if 1 <= k <= 2 else rows.y
+    u = rows.u.ravel() if len(rows.u) else np.zeros(len(y))
+    held = {"_X": rows.X, "_y": y, "_ridge": rows.ridge, "_u": u, "_sides": rows.labels}
     return {"_sparse": sp.issparse(rows.X), **held}
 
 
 def _incremental_sizes(estimator: Any, sizes: Sizes, arrays: Stored) -> None:
-    if not 1 <= sizes["classes"] <= 2:
-        raise Refused("more than two classes")
+    k = sizes.get("classes", 2)
     rows = arrays.get("_y", np.empty(0))
     sizes["held"] = len(rows) if rows.ndim == 1 else 0
-    if not sizes["held"]:
-        raise Refused("no rows")
+    sizes["pairs"] = max(1, k * (k - 1) // 2)
+    sizes["multipliers"] = sizes["pairs"] * sizes["held"]
+    if not sizes["held"] or not k:
+        raise Refused("no rows, or no classes")
 
 
 def _finish_incremental(estimator: Any, found: Values, sizes: Sizes) -> None:
     effective_n_jobs(estimator.n_jobs)
-    X, y, ridge, u = (found[name] for name in ("_X", "_y", "_ridge", "_u"))
-    if (np.abs(y) != 1).any() or (sizes["classes"] == 1 and (y > 0).any()) or (u * y < 0).any():
-        raise Refused("sides of rows other than -1 and 1, or multipliers of the other sign")
+    X, y, ridge = (found[name] for name in ("_X", "_y", "_ridge"))
+    k = sizes.get("classes", 0)
+    u = found["_u"].reshape(sizes["pairs"], -1)
+    if k:
+        y = _codes(y, k, u)
     if sp.issparse(X) != found["_sparse"]:
         raise Refused("rows that are sparse where they should not be, or the other way round")
     if not np.isfinite([1e6 * estimator.cache_size, 1e6 * estimator.max_factor]).all():
         raise Refused("a memory budget that is not a finite number")
-    intercept = float(found["intercept_"][0])
-    estimator.set_rows(HeldRows(X, y, ridge, u, found["_sides"], found["gamma_"], intercept))
+    labels, intercept = found.get("_sides", np.zeros(0)), found["intercept_"]
+    if k > 1:
+        intercept = estimator.in_order_of_arrival(intercept, labels)
+    u, intercept = (u, intercept) if k != 1 else (u[:0], intercept[:0])
+    estimator.set_rows(HeldRows(X, y, ridge, u, labels, found["gamma_"], intercept))
 
 
+def _codes(y: Any, k: int, u: Any) -> Any:
+    """Codes of classes from what is stored: the sides of up to two classes, or codes."""
+    if k <= 2:
+        if (np.abs(y) != 1).any() or (k == 1 and (y > 0).any()):
+            raise Refused("sides of rows other than -1 and 1")
+        y = 0.5 * (y + 1.0)
+    elif not np.isin(y, np.arange(k)).all():
+        raise Refused("codes of classes that there are not")
+    for (a, b), row in zip(pairs_of(max(k, 2)), u, strict=True):
+        if (row * np.where(y == a, -1.0, np.where(y == b, 1.0, 0.0)) < 0).any() or row[
+            (y != a) & (y != b)
+        ].any():
+            raise Refused("multipliers of the other sign, or of another class")
+    return y
+
+
+_HELD = Entry(
+    "maxmargin",
+    {
+        "_sparse": NumberField(bool),
+        "gamma_": NumberField(float, low=0.0),
+        "intercept_": ArrayField(("pairs",)),
+        "_X": ArrayField(("held", "features"), ("f4", "f8"), sparse=True),
+        "_y": ArrayField(("held",)),
+        "_ridge": ArrayField(("held",), positive=True),
+        "_u": ArrayField(("multipliers",)),
+    },
+    _incremental_sizes,
+    _finish_incremental,
+    "_sides",
+    _begin_incremental,
+)
 _REGRESSION: Fields = {
     **_COMMON,
     "n_iter_": PerRowField(_N_ITER, ArrayField(("rows",), ("i4",), low=0)),
@@ -295,20 +337,6 @@ ESTIMATORS: dict[str, Entry] = {
         _begin_svm,
     ),
     "CrammerSingerSVC": Entry("maxmargin", _ONE, _classes(lambda k: k), _finish_svm, "classes_", _begin_svm),
-    "IncrementalSVC": Entry(
-        "maxmargin",
-        {
-            "_sparse": NumberField(bool),
-            "gamma_": NumberField(float, low=0.0),
-            "intercept_": ArrayField((1,)),
-            "_X": ArrayField(("held", "features"), ("f4", "f8"), sparse=True),
-            "_y": ArrayField(("held",)),
-            "_ridge": ArrayField(("held",), positive=True),
-            "_u": ArrayField(("held",)),
-        },
-        _incremental_sizes,
-        _finish_incremental,
-        "_sides",
-        _begin_incremental,
-    ),
+    "IncrementalSVC": _HELD,
+    "IncrementalSVR": replace(_HELD, labels=None),
 }

@@ -264,7 +264,9 @@ def _pair_part(estimator: Any, model: KernelModel) -> tuple[list[str], Floats, I
             "The model has seen one class only: LIBSVM needs two. Learn rows of another class first."
         )
     by_class = np.arange(len(model.support))
-    if isinstance(estimator, IncrementalSVC):  # its support vectors are in the order of their arrival
+    if (
+        isinstance(estimator, IncrementalSVC) and k == 2
+    ):  # its support vectors are in the order of their arrival
         by_class = np.argsort(model.coef[0] > 0, kind="stable")
     sign = -1.0 if k == 2 else 1.0
     order = np.arange(k) if model.vote_order is None else model.vote_order

@@ -230,8 +230,10 @@ def _pairs(graph: Graph, estimator: Any, X: str) -> None:
 
 def _probabilities(graph: Graph, estimator: Any, values: str, by_class: str | None, order: Any) -> None:
     """The output of a classifier that has probabilities."""
+    if not hasattr(estimator, "predict_proba"):
+        return
     calibrator = estimator.get_calibrator()
-    if calibrator is not None and hasattr(estimator, "predict_proba"):
+    if calibrator is not None:
         found = probabilities(graph, calibrator, values, by_class, order)
         graph.emit("probabilities", found, graph.dtype, ["n_samples", len(estimator.classes_)])
 
@@ -330,8 +332,7 @@ def _crammer_singer(graph: Graph, estimator: Any, X: str) -> None:
 def _incremental(graph: Graph, estimator: Any, X: str) -> None:
     if len(estimator.classes_) < 2 or not len(estimator.support_):
         raise ValueError("The model has seen one class only: learn rows of another before it is exported.")
-    model = estimator.get_model()
-    _two_classes(graph, estimator, _values(graph, model, X, model.coef, estimator.intercept_))
+    _pairs(graph, estimator, X)
 
 
 _TRANSLATE = {
@@ -345,4 +346,5 @@ _TRANSLATE = {
     "AllDistancesSVC": _all_distances,
     "CrammerSingerSVC": _crammer_singer,
     "IncrementalSVC": _incremental,
+    "IncrementalSVR": _regression,
 }

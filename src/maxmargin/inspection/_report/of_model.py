@@ -95,8 +95,8 @@ def certificate_section(subject: Subject) -> Section:
     last = subject.last
     if not hasattr(last, "dual_gap_"):
         why = (
-            "IncrementalSVC is exact up to rounding and has no gap."
-            if type(last).__name__ == "IncrementalSVC"
+            f"{type(last).__name__} is exact up to rounding and has no gap."
+            if type(last).__name__ in ("IncrementalSVC", "IncrementalSVR")
             else f"{type(last).__name__} of {_package(last)} does not certify its solution."
         )
         return Section("certificate", title, absent=why, facts={"available": False})

@@ -22,7 +22,7 @@ _SMALL, _LARGE = 1e-6, 1e-3
 # A slack that counts as negligible.
 _SLACK = 1e-4
 # Rounding error of a sum, relative to the sum of its terms' sizes.
-_EPS = 1e-15
+UNKNOWN = 1e-15
 
 
 class InexactError(ValueError):
@@ -64,7 +64,7 @@ def relative_gap(u: Floats, values: Floats, y: Floats, ridge: Floats, level: flo
     `terms` are the `sizes` of the margins: their rounding errors count as slack. The primal value counts as
     no less than the cost of slacks of 1e-4, because rows far apart are separated at almost no cost.
     """
-    unknown = _EPS * terms
+    unknown = UNKNOWN * terms
     with np.errstate(over="ignore", invalid="ignore"):
         short = 1.0 - y * (values - level)
         square = float(u @ values)

@@ -14,17 +14,21 @@ from maxmargin.solvers.incremental.checked import CheckedMargins
 
 
 def leave_one_out(svm: CheckedMargins) -> Floats:
-    """The decision value of each held row by a model trained without it."""
+    """The value of each held row by a model trained without it."""
     held = svm.held
     y = svm.y[held]
-    values = svm.g[held] + y - svm.ridge[held] * svm.u[held] - svm.level
-    support = np.flatnonzero(svm.u[held])
-    alone = np.array([np.count_nonzero(y == y[k]) == 1 for k in support], dtype=bool)
-    values[support[alone]] = -y[support[alone]]  # the other class alone is left
-    support = support[~alone]
+    values = svm.g[held] + svm.p[held] - svm.ridge[held] * svm.u[held] - svm.level
+    if svm.epsilon is not None and len(held) == 1:
+        raise ValueError("Leaving one row out needs at least two rows: learn more of them.")
+    support = np.flatnonzero((svm.u[held] != 0) | svm.limits_level()[held])
+    if svm.epsilon is None:
+        alone = np.array([np.count_nonzero(y == y[k]) == 1 for k in support], dtype=bool)
+        values[support[alone]] = -y[support[alone]]  # the other class alone is left
+        support = support[~alone]
     if not len(support):
         return values
-    if svm.active.size and 8 * 2 * len(held) ** 2 <= svm.most_bytes:
+    one_sided = svm.epsilon is None and not svm.boxed
+    if one_sided and svm.active.size and 8 * 2 * len(held) ** 2 <= svm.samples.most_bytes:
         values[support] = _all_at_once(svm, held, support)
     else:
         for k in support:
@@ -47,8 +51,8 @@ def _all_at_once(svm: CheckedMargins, held: Index, out: Index) -> Floats:
     def run(start: int, stop: int) -> None:
         _leave_out(T, q, sign, len(S), where[out[start:stop]], tol, v[start:stop], left[start:stop])
 
-    with svm.threads:
-        svm.threads.run(run, svm.threads.split(len(out), costs.LEFT_OUT_ROWS))
+    with svm.samples.threads:
+        svm.samples.threads.run(run, svm.samples.threads.split(len(out), costs.LEFT_OUT_ROWS))
     values = svm.y[held[out]] - v
     for t in np.flatnonzero(left):
         values[t] = _without(svm, int(held[out[t]]))
@@ -62,7 +66,7 @@ def _tableau(svm: CheckedMargins, S: Index, N: Index) -> tuple[Floats, Floats]:
     H = svm.block(S, S)
     H[np.arange(s), np.arange(s)] += svm.ridge[S]
     H += svm.active.sigma  # changes nothing where the sum is kept, and makes H definite
-    with svm.threads.blas():
+    with svm.samples.threads.blas():
         factor = scipy.linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
         inverse = scipy.linalg.cho_solve(factor, np.eye(s), overwrite_b=True, check_finite=False)
         h = inverse.sum(axis=1)
@@ -84,17 +88,15 @@ def _tableau(svm: CheckedMargins, S: Index, N: Index) -> tuple[Floats, Floats]:
 
 def _without(svm: CheckedMargins, k: int) -> float:
     """The value of one row: unlearn it, compute its value, and restore everything."""
-    saved = [svm.u.copy(), svm.g.copy(), svm.lo[k], svm.hi[k], svm.active.copy()]
+    before, p = svm.snapshot(), float(svm.p[k])
     try:
-        svm.unlearn(k)
+        svm.remove(k)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             svm.make_exact()
-        return float(svm.g[k] + svm.y[k] - svm.level)
+        return float(svm.g[k] + p - svm.level)
     finally:
-        svm.u, svm.g, svm.lo[k], svm.hi[k], svm.active = saved
-        svm.alive[k] = True
-        svm.rebind()
+        svm.restore(before)
 
 
 @compiled()

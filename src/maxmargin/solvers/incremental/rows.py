@@ -1,55 +1,60 @@
-"""Rows with multipliers and a gradient, and the kernel values between them."""
+"""Rows with multipliers and a gradient: the variables of one problem over stored samples."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from maxmargin._compiled.threads import Threads
 from maxmargin._types import Floats, Index
-from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers import costs
-from maxmargin.solvers.incremental.exactness import InexactError
+from maxmargin.solvers.incremental.samples import Samples, longer
 
 
 class StoredRows:
-    """Rows that can be added and removed.
+    r"""The rows of a problem, one multiplier each, which can be added and removed.
 
     Removed rows keep their places until `compact`; vectors have an entry for each place, and unused places
-    at the end.
+    at the end. The problem: minimise :math:`\tfrac12 u^\top (K + D) u - p^\top u` in a box, with zero sum.
+
+    Parameters
+    ----------
+    samples : Samples
+        The samples; other problems may share them.
+    epsilon : float, optional
+        Half the width of the tube of a regression; None for classification.
 
     Attributes
     ----------
     n : int
         Places in use.
-    X : array or CSR matrix
-        The data.
+    at : ndarray of int
+        The place of each row among the samples.
     alive : ndarray of bool
         Whether the row is still held.
-    y, ridge : ndarray
-        Side (-1 or 1) of each row, and its 1 / (2C).
+    y : ndarray
+        Classification: the side (-1 or 1) of each row; regression: its target.
+    side : ndarray
+        Sign of the multiplier. In regression that of the residual: a row whose multiplier is zero may
+        change it.
+    p : ndarray
+        The linear term: y, in regression ``y - side * epsilon``.
+    ridge, bound : ndarray
+        1 / (2C) of squared slacks or 0; the largest size of a multiplier, C or infinity.
     u, g : ndarray
-        Multipliers, and the gradient (K + D) u - y.
+        Multipliers, and the gradient (K + D) u - p.
     diag : ndarray
         The diagonal of K + D.
     lo, hi : ndarray
-        Bounds of the multipliers.
+        Bounds of the multipliers; both are 0 for rows that are no longer held.
     """
 
-    _vectors = ("alive", "y", "ridge", "u", "g", "diag", "lo", "hi")
+    _vectors = ("at", "alive", "y", "side", "p", "ridge", "bound", "u", "g", "diag", "lo", "hi")
 
-    def __init__(self, kernel: Kernel, *, most_bytes: int, n_jobs: int | None) -> None:
-        self.kernel, self.most_bytes = kernel, int(most_bytes)
-        self.threads, self.n_jobs = Threads(n_jobs), n_jobs
+    def __init__(self, samples: Samples, epsilon: float | None = None) -> None:
+        self.samples, self.epsilon = samples, epsilon
         self.n = 0
-        self.X: Any = None
-        self.alive = np.zeros(0, np.bool_)
-        self.y, self.ridge, self.u, self.g, self.diag, self.lo, self.hi = (np.zeros(0) for _ in range(7))
-        # K between all places, or None where it does not fit `most_bytes`.
-        self.K: Floats | None = np.zeros((0, 0))
+        self.at, self.alive = np.zeros(0, np.intp), np.zeros(0, np.bool_)
+        self.y, self.side, self.p, self.ridge, self.bound = (np.zeros(0) for _ in range(5))
+        self.u, self.g, self.diag, self.lo, self.hi = (np.zeros(0) for _ in range(5))
 
     @property
     def held(self) -> Index:
@@ -59,51 +64,34 @@ class StoredRows:
     def rebind(self) -> None:
         """Called after vectors were replaced by longer or shorter ones."""
 
-    def append(self, X: Any, y: Floats, ridge: Floats) -> Index:
-        """Add rows with multiplier zero, and compute their kernel values; return their places."""
-        new = np.arange(self.n, self.n + len(y))
-        self._store(X)
-        self.y[new], self.ridge[new], self.alive[new] = y, ridge, True
-        self.lo[new], self.hi[new] = np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)
-        self.diag[new] = self.kernel.diag(self.kernel.prepare(self.X[new])) + ridge
-        if not np.isfinite(self.diag[new]).all():
-            raise InexactError("Kernel values overflow")
-        if self.K is not None:
-            for some in np.array_split(new, -(-len(new) // costs.EXACT_ROWS)):
-                part = self.kernel.block(self.X[some], self.X[np.arange(self.n)])
-                self.K[some, : self.n], self.K[: self.n, some] = part, part.T
-        self.g[new] = -y
+    def append(self, at: Index, y: Floats, ridge: Floats, bound: Floats) -> Index:
+        """Add rows with multiplier zero; return their places."""
+        new = np.arange(self.n, self.n + len(at))
+        if self.n + len(at) > len(self.u):
+            capacity = max(self.n + len(at), len(self.u) * 3 // 2, costs.EXACT_PLACES)
+            for name in self._vectors:
+                setattr(self, name, longer(getattr(self, name)[: self.n], capacity))
+            self.rebind()
+        self.n += len(at)
+        self.at[new], self.y[new], self.ridge[new], self.bound[new] = at, y, ridge, bound
+        self.u[new] = 0.0
+        self.diag[new] = self.samples.diag[at] + ridge
+        self.alive[new] = True
+        self.turn(new, np.ones(len(new)) if self.epsilon is not None else y)
+        support = np.flatnonzero(self.u[: self.n])
+        self.g[new] = self.product(support, self.u[support], new) - self.p[new]
         return new
 
-    def _store(self, X: Any) -> None:
-        """Append rows to the data; buffers grow by half of their size."""
-        needed = self.n + X.shape[0]
-        capacity = len(self.u)
-        if needed > capacity:
-            capacity = max(needed, capacity * 3 // 2, costs.EXACT_PLACES)
-            for name in self._vectors:
-                setattr(self, name, _longer(getattr(self, name)[: self.n], capacity))
-            if self.K is not None:
-                fits = 8 * capacity**2 <= self.most_bytes
-                self.K = _longer(self.K[: self.n, : self.n], capacity, capacity) if fits else None
-            self.rebind()
-        if sp.issparse(X):
-            self.X = sp.csr_array(X) if self.X is None else sp.csr_array(sp.vstack([self.X, X]))
-        else:
-            if self.X is None:
-                self.X = np.zeros((0, X.shape[1]), X.dtype)
-            dtype = np.result_type(self.X, X)
-            if needed > len(self.X) or dtype != self.X.dtype:
-                self.X = _longer(self.X[: self.n].astype(dtype), capacity, X.shape[1])
-            self.X[self.n : needed] = X
-        self.n = needed
+    def turn(self, rows: Index, side: Floats) -> None:
+        """Set the side of rows, and the parts of the problem that depend on it, but for the gradient."""
+        self.side[rows] = side
+        self.p[rows] = self.y[rows] - side * (self.epsilon or 0.0)
+        room = np.where(self.alive[rows], self.bound[rows], 0.0)
+        self.lo[rows], self.hi[rows] = np.where(side > 0, 0.0, -room), np.where(side > 0, room, 0.0)
 
     def compact(self) -> None:
         """Release the places of rows that are no longer held."""
         kept = self.held
-        if self.K is not None:
-            self.K = self.K[np.ix_(kept, kept)]
-        self.X = self.X[kept]
         for name in self._vectors:
             setattr(self, name, getattr(self, name)[kept])
         self.n = len(kept)
@@ -111,22 +99,12 @@ class StoredRows:
 
     def block(self, a: Index, b: Index) -> Floats:
         """K between two sets of rows."""
-        if self.K is not None:
-            return self.K[np.ix_(a, b)]
-        if not len(a) or not len(b):
-            return np.zeros((len(a), len(b)))
-        return self.kernel.block(self.X[a], self.X[b])
+        return self.samples.block(self.at[a], self.at[b])
 
     def product(self, rows: Index, coef: Floats, at: Index | None = None) -> Floats:
         """``K[at, rows] @ coef``, for all rows by default."""
-        if self.K is not None and at is None:
-            return coef @ self.K[rows, : self.n]
-        at = np.arange(self.n) if at is None else at
-        out = np.zeros(len(at))
-        for start in range(0, len(at), costs.EXACT_ROWS):
-            part = slice(start, start + costs.EXACT_ROWS)
-            out[part] = self.block(at[part], rows) @ coef
-        return out
+        places = self.at[: self.n] if at is None else self.at[at]
+        return self.samples.product(self.at[rows], coef, places)
 
     def update(self, base: Floats) -> None:
         """Change the gradient from that of the multipliers `base` to that of u."""
@@ -138,11 +116,5 @@ class StoredRows:
     def recompute_gradient(self) -> None:
         """Compute the gradient from u alone: rounding errors of many updates add up."""
         support = np.flatnonzero(self.u[: self.n])
-        self.g[: self.n] = self.product(support, self.u[support]) - self.y[: self.n]
+        self.g[: self.n] = self.product(support, self.u[support]) - self.p[: self.n]
         self.g[support] += self.ridge[support] * self.u[support]
-
-
-def _longer(old: NDArray[Any], *shape: int) -> NDArray[Any]:
-    new = np.zeros(shape, old.dtype)
-    new[tuple(slice(k) for k in old.shape)] = old
-    return new

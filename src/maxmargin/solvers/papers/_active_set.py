@@ -33,6 +33,8 @@ from maxmargin.solvers.papers._factor import TINY, append, backward, delete, for
 
 # How a variable's way ends: in S, at a bound or at its goal, without members that could follow, never.
 JOINED, STOPPED, ALONE, ENDLESS = range(4)
+# Pivots up to this, relative to the diagonal, count as those of dependent columns.
+_INDEPENDENT = 1e-11
 
 
 class ActiveSet:
@@ -94,6 +96,23 @@ class ActiveSet:
         h[:] = 1.0
         forward(self._packed, self.size, h)
 
+    def load_independent(self, members: Index, matrix: Floats) -> None:
+        """S anew from those of `members` whose columns of H are independent where the sum is kept."""
+        self.size = 0
+        self._grow(len(members))
+        kept: list[int] = []
+        for k, (c, diag) in enumerate(zip(members, np.diag(matrix), strict=True)):
+            size = self.size
+            a = matrix[k, kept] + self.sigma
+            forward(self._packed, size, a)
+            pivot = float(diag + self.sigma - a @ a)
+            if pivot > _INDEPENDENT * (diag + self.sigma):
+                append(self._packed, size, a, pivot)
+                self._work[0, size] = (1.0 - self._work[0, :size] @ a) / np.sqrt(pivot)
+                self._members[size] = c
+                self.size += 1
+                kept.append(k)
+
     def rename(self, to: Index) -> None:
         """Variable j is now called ``to[j]``."""
         self._members[: self.size] = to[self.members]
@@ -151,6 +170,12 @@ class ActiveSet:
         self.drop(c)
         return self._move(c, column, diag, 0.0, -float(self.u[c]))
 
+    def clear(self, c: int, column: Floats, diag: float) -> int:
+        """Move c, outside S, to zero as far as S can follow; how it ended."""
+        goal = -float(self.u[c])
+        outcome, _, _ = self._move(c, column, diag, 0.0, goal, alone=False)
+        return outcome
+
     def drop(self, c: int) -> None:
         """Take the member c out of S, as it is."""
         p = int(np.flatnonzero(self.members == c)[0])
@@ -159,7 +184,7 @@ class ActiveSet:
         self.size -= 1
 
     def _move(
-        self, c: int, column: Floats, diag: float, excess: float, goal: float
+        self, c: int, column: Floats, diag: float, excess: float, goal: float, alone: bool = True
     ) -> tuple[int, Index, float]:
         a = self._work[1, : self.size]
         a[:] = column
@@ -170,7 +195,7 @@ class ActiveSet:
             diag + self.sigma, excess, goal, gone,
         )  # fmt: skip
         self.level += change
-        if outcome == ALONE and self.lo[c] < self.u[c] < self.hi[c]:
+        if alone and outcome == ALONE and self.lo[c] < self.u[c] < self.hi[c]:
             # Nobody is left to follow: the level is where c is.
             self.seed(c, diag, self.level + excess)
             outcome = JOINED
