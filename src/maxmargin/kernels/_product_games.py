@@ -33,12 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
-from maxmargin._compiled.exp2 import exp2
 from maxmargin._compiled.jit import IN_ORDER, compiled
 from maxmargin._types import Floats
+from maxmargin.kernels._nodes import LANES, add_two_nodes, laplacian_factors, measure, rbf_factors
 
-#: Support vectors that are computed side by side.
-LANES = 16
 # Exponents of 2 are squared distances or absolute differences.
 RBF, LAPLACIAN = range(2)
 # Relative error of an integral: that of rounding.
@@ -75,14 +73,13 @@ class Quadrature(NamedTuple):
         Examples
         --------
         >>> from maxmargin.kernels._product_games import Quadrature
-        >>> rules = Quadrature.of(4)
-        >>> rules.exact
-        array([0, 0, 0, 1, 1])
+        >>> Quadrature.of(5).exact
+        array([0, 0, 0, 0, 0, 1])
         """
         most = max(1, (players + 1) // 2)
-        sizes = [1]
-        while sizes[-1] < most:  # each at most an eighth larger than the one before
-            sizes.append(min(most, max(sizes[-1] + 1, sizes[-1] * 9 // 8)))
+        sizes = [2]
+        while sizes[-1] < most:  # even, and each about an eighth larger than the one before
+            sizes.append(min(most + most % 2, sizes[-1] + 2 * max(1, sizes[-1] // 16)))
         pairs = [roots_legendre(size) for size in sizes]
         counts = np.array(sizes)
         return cls(
@@ -104,18 +101,21 @@ def _limits(counts: NDArray[np.intp], players: int) -> Floats:
         return np.maximum(0.0, (players * room / c).max(axis=1))
 
 
-@compiled(fastmath=IN_ORDER)
+@compiled()
 def _factors(kind, scale, x, vectors, out):
-    """``out[j, k] = 2 ** -distance`` between feature j of the row x and of the k-th support vector."""
-    for j in range(vectors.shape[0]):
-        xj, z, to = x[j], vectors[j], out[j]
-        if kind == RBF:
-            for k in range(LANES):
-                e = scale * (xj - z[k])
-                to[k] = exp2(-(e * e))
-        else:
-            for k in range(LANES):
-                to[k] = exp2(-abs(scale * (xj - z[k])))
+    """The factors of the features of the row x and of each support vector."""
+    if kind == RBF:
+        rbf_factors(x, vectors, len(vectors), scale, out)
+    else:
+        laplacian_factors(x, vectors, len(vectors), scale, out)
+
+
+@compiled(fastmath=IN_ORDER)
+def _add(values, out):
+    """Add arrays of the same shape, or one without rows."""
+    flat, to = values.reshape(-1), out.reshape(-1)
+    for k in range(len(flat)):
+        to[k] += flat[k]
 
 
 @compiled(fastmath=IN_ORDER)
@@ -126,7 +126,7 @@ def mean_factors(kind, scale, background, vectors, out):
         out[s] = 0.0
         for b in range(len(background)):
             _factors(kind, scale, background[b], vectors[s], one)
-            out[s] += one
+            _add(one, out[s])
         out[s] /= len(background)
 
 
@@ -139,50 +139,44 @@ def _add_product(factors, product, out):
     out += product
 
 
+@compiled()
+def _workspace(d):
+    """Arrays for `_play`."""
+    return np.empty((2 * d, LANES)), np.empty((d, LANES)), np.empty(LANES), np.empty(LANES)
+
+
 @compiled(fastmath=IN_ORDER)
-def _add_game(p, q, n, players, constant, rules, work, out):
-    """Add the values of a game of n players to the rows `players` of `out`.
+def _play(p, q, n, constant, rules, work):
+    """The values of a game of n players, or no rows if they are nothing.
 
     `p` and `q` are of shape (at least n, LANES), `constant` are factors outside the game.
     """
-    product, factor, total = work[0], work[1], work[2]
-    spread, largest = work[3, 0], work[3, 1]
+    before, total, spread, largest = work
     spread[:] = 0.0
     largest[:] = constant
-    for j in range(n):
-        pj, qj = p[j], q[j]
-        for k in range(LANES):
-            spread[k] += abs(pj[k] - qj[k]) / (pj[k] + qj[k])
-            largest[k] *= max(pj[k], qj[k])
+    measure(p, q, n, spread, largest)
     if largest.max() < _NOTHING:
-        return
+        return total[:0]
     widest, rule = spread.max(), 0
     while rule < rules.exact[n] and rules.limits[rule] < widest:
         rule += 1
     total[:n] = 0.0
-    run = spread  # not needed any more
-    for node in range(rules.starts[rule], rules.starts[rule + 1]):
-        t = rules.nodes[node]
-        u = 1.0 - t
-        for k in range(LANES):
-            run[k] = rules.weights[node] * constant[k]
-        for j in range(n):
-            pj, qj, before, own = p[j], q[j], product[j], factor[j]
-            for k in range(LANES):
-                f = pj[k] * t + qj[k] * u
-                own[k] = f
-                before[k] = run[k]
-                run[k] = run[k] * f
-        run[:] = 1.0
-        for j in range(n - 1, -1, -1):
-            before, own, sums = product[j], factor[j], total[j]
-            for k in range(LANES):
-                sums[k] += before[k] * run[k]
-                run[k] = run[k] * own[k]
-    for j in range(n):
-        pj, qj, sums, to = p[j], q[j], total[j], out[players[j]]
-        for k in range(LANES):
-            to[k] += (pj[k] - qj[k]) * sums[k]
+    for node in range(rules.starts[rule], rules.starts[rule + 1], 2):
+        t, w = rules.nodes[node : node + 2], rules.weights[node : node + 2]
+        add_two_nodes(p, q, n, constant, t[0], w[0], t[1], w[1], before, total)
+    flat, mine, other = total.reshape(-1), p.reshape(-1), q.reshape(-1)
+    for k in range(n * LANES):
+        flat[k] *= mine[k] - other[k]
+    return total[:n]
+
+
+@compiled()
+def _all_differ(x, y):
+    """Whether no feature has the same value in two rows."""
+    same = 0
+    for j in range(len(x)):
+        same += x[j] == y[j]
+    return same == 0
 
 
 @compiled(fastmath=IN_ORDER)
@@ -209,8 +203,8 @@ def add_joint(kind, scale, rows, background, vectors, coef, rules, out):
     n, d = rows.shape
     own, values = np.empty((n, d, LANES)), np.empty((n * d + 1, LANES))
     other, p, q = np.empty((d, LANES)), np.empty((d, LANES)), np.empty((d, LANES))
-    work, constant = np.empty((4, max(2, d), LANES)), np.empty(LANES)
-    players = np.arange(d)
+    work, constant = _workspace(d), np.empty(LANES)
+    players = np.empty(d, np.int64)
     for s in range(len(vectors)):
         for r in range(n):
             _factors(kind, scale, rows[r], vectors[s], own[r])
@@ -219,8 +213,12 @@ def add_joint(kind, scale, rows, background, vectors, coef, rules, out):
             _factors(kind, scale, background[b], vectors[s], other)
             _add_product(other, constant, values[n * d])
             for r in range(n):
-                size = 0
+                to = values[r * d : r * d + d]
                 constant[:] = 1.0
+                if _all_differ(rows[r], background[b]):
+                    _add(_play(own[r], other, d, constant, rules, work), to)
+                    continue
+                size = 0
                 for j in range(d):
                     if rows[r, j] == background[b, j]:
                         constant *= other[j]
@@ -229,7 +227,9 @@ def add_joint(kind, scale, rows, background, vectors, coef, rules, out):
                         q[size] = other[j]
                         players[size] = j
                         size += 1
-                _add_game(p, q, size, players, constant, rules, work, values[r * d : r * d + d])
+                found = _play(p, q, size, constant, rules, work)
+                for j in range(len(found)):
+                    to[players[j]] += found[j]
         out += np.dot(values, coef[s])
 
 
@@ -238,13 +238,12 @@ def add_independent(kind, scale, rows, means, vectors, coef, rules, out):
     """The same for games with the mean factors of the background, see `mean_factors`."""
     n, d = rows.shape
     own, values = np.empty((d, LANES)), np.empty((n * d + 1, LANES))
-    work, constant = np.empty((4, max(2, d), LANES)), np.empty(LANES)
-    players = np.arange(d)
+    work, constant = _workspace(d), np.empty(LANES)
     for s in range(len(vectors)):
         values[:] = 0.0
         _add_product(means[s], constant, values[n * d])
         constant[:] = 1.0
         for r in range(n):
             _factors(kind, scale, rows[r], vectors[s], own)
-            _add_game(own, means[s], d, players, constant, rules, work, values[r * d : r * d + d])
+            _add(_play(own, means[s], d, constant, rules, work), values[r * d : r * d + d])
         out += np.dot(values, coef[s])

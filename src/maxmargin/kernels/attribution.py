@@ -15,8 +15,8 @@ from maxmargin._types import Floats, Index
 from maxmargin.kernels.kernel import Kernel
 
 _LOG2E = 1.4426950408889634
-# Numbers in a copy of support vectors (32 MB), and factors of the rows of one call (1/4 MB).
-_VECTORS, _FACTORS = 4_000_000, 32_000
+# Numbers in a copy of support vectors (32 MB), and factors of the rows of one call (1 MB).
+_VECTORS, _FACTORS = 4_000_000, 128_000
 # Most rows of one call: from some 10 on the factors of the background, which they share, cost little.
 _MOST_ROWS = 16
 # Factors of the games of one call: some hundredths of a second, after which Ctrl-C has an effect.
