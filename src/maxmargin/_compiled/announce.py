@@ -70,6 +70,8 @@ class _Announcer(event.Listener):  # type: ignore[misc]
     def _name(self, event: Any) -> str | None:
         function = event.data["dispatcher"].py_func
         module = str(function.__module__)
+        if module == "maxmargin.kernels._user":  # compiled with a function of the user, in every process
+            return None
         return f"{module}.{function.__qualname__}" if module.partition(".")[0] == "maxmargin" else None
 
     def _say(self, name: str) -> None:

@@ -30,6 +30,7 @@ from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.gram.foreign import add_samples
 from maxmargin.kernels.attribution import attribute
+from maxmargin.kernels.functions import laplacian, linear, poly, rbf, sigmoid
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.layout import laid_out
 from maxmargin.kernels.streamed import Streamed
@@ -42,6 +43,8 @@ Workload = Callable[[], Any]
 Workloads = Iterator[tuple[str, Workload]]
 # Below and just above the limits of float64 kernel values and of problems solved in one call.
 SIZES = SMALL, MEDIUM, LARGE = 200, 600, 4400
+# Kernels with all parts that are compiled before they are used.
+_SUMS = {"sum": rbf(0.1) + linear(), "product": sigmoid(0.1) * laplacian(0.1) + poly(3, 0.1)}
 # Iterations of the papers' solvers.
 MOST_STEPS = 30
 
@@ -172,6 +175,12 @@ def _kernels() -> Workloads:
             for form, data in _inputs(X).items():
                 model = SVC(kernel=kernel, gamma=0.1, max_iter=20_000)
                 yield f"SVC, {kernel}, {n} rows, {form}", partial(_use, model, data, y)
+        for name, own in _SUMS.items():
+            for form, data in _inputs(X).items():
+                yield (
+                    f"SVC, {name}, {n} rows, {form}",
+                    partial(_use, SVC(kernel=own, max_iter=20_000), data, y),
+                )
         yield f"SVC, callable, {n} rows", partial(_use, SVC(kernel=_inner), X[:2000], y[:2000])
         for dtype in ("float64", "float32"):
             part = partial(_use_precomputed, X[:2200], y[:2200], dtype)

@@ -39,13 +39,13 @@ class Frame:
 
     def stored(self, X: Any) -> Any:
         """Samples as they are kept and sent: CSR if products are sparse."""
-        if callable(self.kernel.name) or not self.sparse or sp.issparse(X):
+        if self.kernel.opaque or not self.sparse or sp.issparse(X):
             return X
         return sp.csr_array(X)
 
     def prepare(self, X: Any, dtype: DTypeLike, index: Index | None = None) -> Points:
         """The rows `index` of stored samples, as columns of a matrix of kernel values."""
-        if callable(self.kernel.name):
+        if self.kernel.opaque:
             return self.kernel.prepare(X, dtype, index=index)
         if self.sparse:
             like = Points(sp.csr_array((0, self.d)), 0, columns=occurring(sp.csr_array(X)))

@@ -180,7 +180,7 @@ class ClusterRows:
         slots = np.arange(len(rows))
         smallest = int(costs.WORTH_A_THREAD / max(1.0, self.cost * len(rows))) + 1
         parts = self.threads.split(len(columns), max(smallest, costs.SLICE_COLUMNS))
-        if callable(kernel.name):
+        if kernel.opaque:
             parts = [(0, len(columns))]
         self.threads.run(lambda a, b: kernel.fill(A, B, a, b, out, slots), parts)
         self.count(evals=out.size, calls=out.size)
@@ -259,7 +259,8 @@ class ClusterRows:
         numbers, at = np.unique(np.concatenate([rows, columns]), return_inverse=True)
         X = self.take(numbers)
         if callable(kernel.name):
-            A, B = kernel.prepare(self.take(rows)), kernel.prepare(self.take(columns))
+            B = self.frame.prepare(self.take(columns), np.float64)
+            A = kernel.prepare(self.take(rows), np.float64, like=B)
             values = np.empty((len(rows), len(columns)))
             kernel.fill(A, B, 0, len(columns), values, np.arange(len(rows)))
             return _accurate.weighted_sums(values, coef, factor)

@@ -24,6 +24,7 @@ from maxmargin.dask.waiting import gather, threads_of
 from maxmargin.estimators._elsewhere import SamplesElsewhere
 from maxmargin.estimators._scales import UnscaledDataWarning
 from maxmargin.estimators._validation import UNSCALED
+from maxmargin.kernels.functions import opaque
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.solvers.batch import Batch
 
@@ -89,10 +90,10 @@ class ClusterSamples(SamplesElsewhere):
     def frame(self, kernel: Kernel) -> Frame:
         """The layout of the samples, for a kernel."""
         data, d = self.data, self.shape[1]
-        if callable(kernel.name):
+        if kernel.opaque:
             return Frame(kernel, d, data.sparse)
         few = data.summary.nonzero < costs.SPARSE_BELOW * data.summary.rows * d
-        sparse = few and (data.sparse or d >= costs.SPARSE_FEATURES)
+        sparse = few and (data.sparse or d >= costs.SPARSE_FEATURES) and not kernel.needs_dense
         centre = (
             data.summary.sums / max(1, data.summary.rows)
             if kernel.translation_invariant and not sparse
@@ -179,7 +180,7 @@ def fit_distributed(
 
 def _warm_up(samples: ClusterSamples, estimator: Any) -> None:
     """Load compiled code on all workers, before the clock of ``max_time`` runs."""
-    if callable(estimator.kernel):
+    if opaque(estimator.kernel):
         return  # it is the user's to decide when that is called
     data, names = samples.data, ("degree", "coef0")
     rest = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}

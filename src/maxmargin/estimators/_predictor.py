@@ -17,6 +17,7 @@ from maxmargin.estimators._validation import check_samples
 from maxmargin.estimators._warm_start import WarmStart
 from maxmargin.estimators.model import KernelModel
 from maxmargin.kernels.expansion import linear
+from maxmargin.kernels.parts import Named
 
 
 class KernelPredictor(ParametersCheckedOnce):
@@ -100,7 +101,7 @@ class KernelPredictor(ParametersCheckedOnce):
     @property
     def coef_(self) -> Any:
         """Weights of the features, for the linear kernel only."""
-        if self.kernel != "linear":
+        if self.kernel not in ("linear", Named("linear")):
             raise AttributeError("coef_ is only available when using a linear kernel")
         coef = self._linear_coef()
         (coef.data if sp.issparse(coef) else coef).flags.writeable = False

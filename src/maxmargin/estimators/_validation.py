@@ -18,6 +18,7 @@ from maxmargin.estimators._elsewhere import SamplesElsewhere
 from maxmargin.estimators._plain import plain_samples, plain_targets, without_names
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators.model import KernelModel
+from maxmargin.kernels.functions import opaque
 from maxmargin.kernels.layout import in_c_order
 
 UNSCALED = (
@@ -58,14 +59,14 @@ def check_training_data(
         return X, y
     if sp.issparse(X) and estimator.kernel == "precomputed":
         raise TypeError("Sparse precomputed kernels are not supported: pass a dense matrix.")
-    by_features = not callable(estimator.kernel) and estimator.kernel != "precomputed"
+    by_features = not opaque(estimator.kernel) and estimator.kernel != "precomputed"
     if by_features and isinstance(X, np.memmap):
         X = np.asarray(X)  # the same memory as a plain array
     if by_features and type(X) is np.ndarray and X.ndim == 2 and X.dtype.char in "fd":
         X = in_c_order(X, X.dtype)  # ten times as fast as scikit-learn's copy from Fortran order
     solvers.get(estimator.solver)  # an unknown name fails before any work is done
     effective_n_jobs(estimator.n_jobs)
-    if callable(estimator.kernel):
+    if opaque(estimator.kernel):
         check_consistent_length(X, y)
     elif without_names(estimator) and plain_samples(X) and (y is None or plain_targets(y, len(X))):
         estimator.n_features_in_ = X.shape[1]
@@ -85,7 +86,7 @@ def check_training_data(
 
 def check_samples(estimator: Any, X: Any, model: KernelModel) -> Any:
     """Check samples to predict, and that the estimator's attributes still belong together."""
-    if not callable(model.kernel.name):
+    if not model.kernel.opaque:
         if not (_as_trained(estimator, X) and plain_samples(X)):
             X = validate_data(estimator, X, reset=False, **_checks(model.kernel.name))
         if sp.issparse(X) and not model.sparse:
@@ -110,7 +111,7 @@ def _as_trained(estimator: Any, X: Any) -> bool:
 
 def check_weights(estimator: Any, X: Any, sample_weight: Any) -> NDArray[np.float64]:
     """Return one weight per row of X, at least one of them positive."""
-    if callable(estimator.kernel):
+    if opaque(estimator.kernel):
         X = np.empty((num_samples(X), 0))
     weight = any_weights(sample_weight, X)
     if not (weight > 0).any():

@@ -112,11 +112,11 @@ class KernelModel:
         """
         if kernel.name == "precomputed":
             vectors = None
-        elif callable(kernel.name):
+        elif kernel.opaque:
             vectors = safe_indexing(X, support)
         else:
             vectors = configured(X[support])
-        sparse = sp.issparse(vectors) and not callable(kernel.name)
+        sparse = sp.issparse(vectors) and not kernel.opaque
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "
@@ -138,7 +138,7 @@ class KernelModel:
     @property
     def of_features(self) -> bool:
         """Whether the kernel is a function of feature vectors: neither precomputed nor a callable."""
-        return not callable(self.kernel.name) and self.kernel.name != "precomputed"
+        return not self.kernel.opaque and self.kernel.name != "precomputed"
 
     @property
     def support_vectors(self) -> Any:
@@ -174,7 +174,7 @@ class KernelModel:
             raise ValueError("only a precomputed kernel has no support vectors")
         if self.vectors is not None and num_samples(self.vectors) != n:
             raise ValueError(f"there are {num_samples(self.vectors)} support vectors for {n} indices")
-        if sp.issparse(self.vectors) != self.sparse and not callable(self.kernel.name):
+        if sp.issparse(self.vectors) != self.sparse and not self.kernel.opaque:
             raise ValueError("the support vectors are sparse and the training data were not, or vice versa")
         order = self.vote_order
         if order is not None and not np.array_equal(np.sort(order), np.arange(len(self.n_support))):
@@ -208,7 +208,7 @@ class KernelModel:
 
             nothing = np.empty((0, X.shape[1]))  # sums of given values are float64
             vectors = Points(Given(nothing, self.support.astype(np.intp)), len(self.support))
-        elif callable(self.kernel.name):
+        elif self.kernel.opaque:
             vectors = self.kernel.prepare(self.vectors)
         else:
             vectors = self._points(np.dtype(X.dtype if dtype is None else dtype))

@@ -152,7 +152,7 @@ class CachedRows:
     @property
     def releases_gil(self) -> bool:
         """Whether rows are computed outside the interpreter: not by a callable."""
-        return not callable(self.kernel.name)
+        return not self.kernel.opaque
 
     def use_one_thread(self) -> None:
         """Compute rows in the thread that asks for them."""

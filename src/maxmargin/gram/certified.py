@@ -78,8 +78,11 @@ class CertifiedRows(SummedRows):
             return _accurate.weighted_sums(self.points.X.block(rows, columns), coef, factor)
         if callable(self.kernel.name):
             values = np.empty((len(rows), len(columns)))  # not in `dtype`, which may be float32
-            given = self.points.take(rows), self.points.take(columns)
-            self.kernel.fill(*given, 0, len(columns), values, np.arange(len(rows)))
+            A, B = self.points.take(rows), self.points.take(columns)
+            if self.kernel.composed:
+                B = self.kernel.prepare(self.X, np.float64, index=self._samples(columns), like=self.points)
+                A = self.kernel.prepare(self.X, np.float64, index=self._samples(rows), like=self.points)
+            self.kernel.fill(A, B, 0, len(columns), values, np.arange(len(rows)))
             return _accurate.weighted_sums(values, coef, factor)
         if self.features is not None:
             return _accurate.linear_sums(self.features, rows, columns, coef, factor)

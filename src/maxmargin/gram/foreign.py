@@ -40,7 +40,7 @@ def add_samples(
     if columns.panels is not None and A.norm is not None:
         columns.panels.add(Lines.of(A.X), A.norm, start, stop, coef, out, start)
         return
-    dtype = np.dtype(np.float64) if callable(kernel.name) else columns.X.dtype
+    dtype = np.dtype(np.float64) if kernel.opaque else columns.X.dtype
     height, width = min(A.n, costs.STREAM_ROWS), costs.STREAM_COLUMNS
     buffer = aligned(height * width, dtype)
     for r in range(0, A.n, height):

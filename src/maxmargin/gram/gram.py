@@ -25,6 +25,7 @@ from maxmargin._types import Floats, Index, Rows
 from maxmargin.gram.on_demand import DataRows
 from maxmargin.gram.view import View
 from maxmargin.kernels._columns import compact
+from maxmargin.kernels.functions import opaque
 from maxmargin.kernels.gamma import resolve_gamma
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.layout import prefers_sparse, without_duplicates
@@ -96,14 +97,14 @@ class Gram(DataRows):
         segments: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        if not callable(getattr(kernel, "name", kernel)) and not hasattr(X, "shape"):
+        if not opaque(getattr(kernel, "name", kernel)) and not hasattr(X, "shape"):
             X = np.asarray(X, dtype=np.float64)
         if not isinstance(kernel, Kernel):
             plain = callable(kernel) or kernel in ("precomputed", "linear")
             number = 1.0 if plain else resolve_gamma(gamma, X)
             kernel = Kernel(kernel, gamma=number, degree=degree, coef0=coef0)
         self.index = None if index is None else np.asarray(index, dtype=np.intp)
-        if sp.issparse(X) and not callable(kernel.name):
+        if sp.issparse(X) and not kernel.opaque and not kernel.n_features:
             X = compact(sp.csr_array(X), self.index)
         self.X, self.kernel, self.cache_bytes = X, kernel, int(cache_bytes)
         # Given values are not rounded: only a float32 matrix has float32 rows.

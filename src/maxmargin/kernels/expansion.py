@@ -51,7 +51,7 @@ def expand(
     """
     n = num_samples(X)
     out = np.zeros((len(classes) - 1, n, len(coef)))
-    dtype = np.dtype(np.float64) if callable(kernel.name) else vectors.X.dtype
+    dtype = np.dtype(np.float64) if kernel.opaque else vectors.X.dtype
     weights = coef.T.astype(dtype, copy=False)
     ends = [int(c) for c in classes]
     height = costs.EXPANSION_ROWS
@@ -87,7 +87,7 @@ def expand(
 
     starts = [(s,) for s in range(0, n, height)]
     work_size = n * vectors.n * (kernel.cost(vectors) + len(coef))
-    if len(starts) > 1 and work_size > costs.WORTH_A_THREAD and not callable(kernel.name):
+    if len(starts) > 1 and work_size > costs.WORTH_A_THREAD and not kernel.opaque:
         with threads:
             threads.run(work, starts)
     else:

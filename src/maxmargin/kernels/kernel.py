@@ -12,7 +12,11 @@ small enough to stay in the cache of the processor. It does not depend on row ca
 ``sigmoid``             tanh(gamma <x, z> + coef0)
 ``precomputed``         the given matrix itself
 callable                ``kernel(X, Z)`` -> array (len(X), len(Z))
+`KernelFunction`        sums, products and functions that are compiled
 ======================  ==========================================
+
+The last are in `maxmargin.kernels.parts`; `maxmargin.kernels.composed` prepares data and computes values
+for them.
 """
 
 from __future__ import annotations
@@ -28,8 +32,12 @@ from numpy.typing import DTypeLike, NDArray
 from maxmargin import _costs as costs
 from maxmargin._compiled.limits import check, slices
 from maxmargin._sklearn import num_samples, safe_indexing
+from maxmargin.kernels import composed
 from maxmargin.kernels.centre import column_means, robust_centre
+from maxmargin.kernels.composed import panel_width
+from maxmargin.kernels.functions import opaque
 from maxmargin.kernels.layout import absolute_sums, laid_out, prefers_sparse, squared_norms, without
+from maxmargin.kernels.parts import KernelFunction, Named
 from maxmargin.kernels.points import Distant, Points, numbered
 from maxmargin.kernels.rounding import Rounding
 from maxmargin.kernels.streamed import Streamed
@@ -78,12 +86,37 @@ class Kernel:
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
+        leaf = self.name
+        if isinstance(leaf, Named) and leaf.n_features is None:  # has faster loops under its name
+            for field in ("gamma", "degree", "coef0", "name"):
+                object.__setattr__(self, field, getattr(leaf, field))
         if not callable(self.name) and self.name not in NAMES:
             raise ValueError(f"Unknown kernel {self.name!r}: use one of {', '.join(NAMES)} or a callable.")
         if self.degree != int(self.degree):
             raise ValueError(f"degree must be an integer, got {self.degree!r}.")
         if self.translation_invariant and self.gamma > _LARGEST_GAMMA:
             object.__setattr__(self, "gamma", _LARGEST_GAMMA)  # same values, without overflow
+
+    @property
+    def opaque(self) -> bool:
+        """Whether the kernel is a function of two data sets of any kind."""
+        return opaque(self.name)
+
+    @property
+    def composed(self) -> bool:
+        """Whether the kernel is an object with parts."""
+        return isinstance(self.name, KernelFunction)
+
+    @property
+    def n_features(self) -> set[int]:
+        """Numbers of features that parts of the kernel have parameters for; empty if none has."""
+        leaves = self.name.leaves() if isinstance(self.name, KernelFunction) else ()
+        return {leaf.n_features for leaf in leaves if leaf.n_features is not None}
+
+    @property
+    def needs_dense(self) -> bool:
+        """Whether rows must be dense."""
+        return isinstance(self.name, KernelFunction) and self.name.reads_rows
 
     @property
     def translation_invariant(self) -> bool:
@@ -103,6 +136,8 @@ class Kernel:
 
         If `stream`, no copy is made: rows are converted when they are asked for.
         """
+        if isinstance(self.name, KernelFunction):
+            return composed.prepare(self.name, X, dtype, index, like)
         if callable(self.name):
             X = X if index is None else safe_indexing(X, index)
             return Points(X, num_samples(X))
@@ -198,6 +233,8 @@ class Kernel:
         The error of an exponent grows with the distance from the centre, and matters between close rows
         there: a few such rows are treated separately (`Distant`), many require float64.
         """
+        if isinstance(self.name, KernelFunction):
+            return composed.float32_suffices(self.name, points)
         if points.distant is not None:
             return bool((points.distant.at >= 0).mean() <= _FEW_DISTANT)
         if self.name == "laplacian" and points.n:
@@ -208,6 +245,8 @@ class Kernel:
 
     def diag(self, points: Points) -> Array:
         """k(x, x) of each point in float64."""
+        if isinstance(self.name, KernelFunction):
+            return composed.diag(self.name, points)
         if self.translation_invariant:
             return np.ones(points.n)
         if self.name == "precomputed":
@@ -228,7 +267,7 @@ class Kernel:
 
     def block(self, X: Any, Z: Any) -> Array:
         """The matrix k(X, Z) in float64."""
-        if not callable(self.name):
+        if not self.opaque:
             X, Z = (x if sp.issparse(x) else np.asarray(x, dtype=np.float64) for x in (X, Z))
         B = self.prepare(Z)
         A = self.prepare(X, like=B)
@@ -238,6 +277,9 @@ class Kernel:
 
     def fill(self, A: Points, B: Points, c0: int, c1: int, out: Array, slots: Array, first: int = 0) -> None:
         """``out[slots, c0 - first : c1 - first] = k(A, B[c0:c1])``, tile by tile."""
+        if isinstance(self.name, KernelFunction):
+            composed.fill(self.name, A, B, c0, c1, out, slots, first)
+            return
         if callable(self.name):
             columns = B if c0 == 0 and c1 == B.n else B.take(np.arange(c0, c1))
             for s, e in slices(A.n, columns.n * self.cost(B)):
@@ -305,6 +347,8 @@ class Kernel:
         """Approximate cost of one kernel value, in units of one multiplication and addition."""
         if self.name == "precomputed":
             return 1.0
+        if isinstance(self.name, KernelFunction):
+            return composed.cost(self.name, points)
         if callable(self.name):
             return 100.0
         width = points.X.shape[1]
@@ -315,6 +359,8 @@ class Kernel:
 
     def rounding(self, points: Points, dtype: DTypeLike, diag: Array) -> Rounding:
         """Bounds of the rounding errors of values in `dtype`."""
+        if isinstance(self.name, KernelFunction):
+            return composed.rounding(self.name, points, dtype)
         if callable(self.name) or self.name == "precomputed":
             size = np.sqrt(np.abs(diag) + 1e-12 * np.max(np.abs(diag), initial=0.0))
             return Rounding.products(size, dtype, 16.0 if callable(self.name) else 0.0)
@@ -367,7 +413,7 @@ class Kernel:
         from maxmargin.kernels._loops import csr_dots, csr_l1, dense_l1, scatter_panel
 
         d, dtype = B.X.shape[1], B.X.dtype
-        step = _panel_width(d)
+        step = panel_width(d)
         panel = np.empty((d, step), dtype)
         for c in range(c0, c1, step):
             if c > c0:
@@ -403,10 +449,6 @@ class Kernel:
     def _exponent(self) -> float:
         """Factor of the 1-norm distances in the exponent of 2."""
         return -self.gamma * _LOG2E
-
-
-def _panel_width(d: int) -> int:
-    return int(np.clip(costs.PANEL_VALUES // max(1, d) // 16 * 16, 16, costs.TILE_COLUMNS))
 
 
 def _one_norms(X: Any) -> Array:

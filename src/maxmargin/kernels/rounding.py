@@ -31,7 +31,7 @@ import numpy as np
 from maxmargin._types import Floats, Index
 
 # Half of the distance from 1 to the next number.
-_UNIT = {np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 2.0**-53}
+UNIT = {np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 2.0**-53}
 _DOUBLE = 2.0**-53
 _LOG_2 = 0.6931471805599453
 
@@ -65,13 +65,13 @@ class Rounding:
     @staticmethod
     def products(size: Floats, dtype: Any, terms: float, powers: float = 1.0) -> Rounding:
         """For powers of sums of `terms` products; no error if the values are given."""
-        unit = _UNIT[np.dtype(dtype)] * powers * (sum_of(terms) + 4.0) if terms else 0.0
+        unit = UNIT[np.dtype(dtype)] * powers * (sum_of(terms) + 4.0) if terms else 0.0
         return Rounding(unit, size, False)
 
     @staticmethod
     def distances(size: Floats, dtype: Any, terms: float) -> Rounding:
         """For powers of 2 of sums of `terms` products."""
-        return Rounding(_UNIT[np.dtype(dtype)] * (6.0 + sum_of(terms)), size, True)
+        return Rounding(UNIT[np.dtype(dtype)] * (6.0 + sum_of(terms)), size, True)
 
     def of_sum(self, rows: Any, columns: Index, coef: Floats) -> Floats:
         """Bound the errors of ``K[rows, columns] @ coef``, including the rounding of the sum in float64."""

@@ -79,6 +79,12 @@ class SharedKernels:
     def _compute(self, kernel: Kernel) -> Array:
         if kernel.name == "precomputed":
             return np.ascontiguousarray(self.X, dtype=self.dtype)
+        if kernel.composed:
+            X: Any = self.X if hasattr(self.X, "dtype") else np.asarray(self.X, dtype=np.float64)
+            points = kernel.prepare(X.tocsr() if sp.issparse(X) else X)
+            K = self._buffers.empty((points.n, points.n), self.dtype)
+            kernel.fill(points, points, 0, points.n, K, np.arange(points.n))
+            return K
         if callable(kernel.name):
             K = np.asarray(kernel.name(self.X, self.X))
             if K.shape != (len(K), len(K)):

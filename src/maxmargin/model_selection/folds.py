@@ -22,6 +22,7 @@ from maxmargin._compiled.memory import Buffers
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin._types import Index
 from maxmargin.estimators.search_axes import kernel_of
+from maxmargin.kernels.functions import opaque
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.shared import SharedKernels
 from maxmargin.model_selection.refusal import Refused, because
@@ -232,7 +233,7 @@ def _received(token: str, *arguments: Any) -> Folds:
 
 def kind_of(estimator: Any) -> str:
     """How an estimator's kernel reads X: "given" (X is the matrix), "function" (X is anything) or "named"."""
-    if callable(estimator.kernel):
+    if opaque(estimator.kernel):
         return "function"
     return "given" if estimator.kernel == "precomputed" else "named"
 

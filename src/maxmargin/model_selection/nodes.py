@@ -9,6 +9,7 @@ from typing import Any
 
 from maxmargin._sklearn import validate_parameters
 from maxmargin.estimators.base import BaseSVM
+from maxmargin.kernels.parts import KernelFunction
 from maxmargin.model_selection.folds import kind_of
 from maxmargin.model_selection.jobs import Job, SearchSetup
 from maxmargin.model_selection.overrides import overridden
@@ -104,4 +105,6 @@ def _differ_in_nothing_but(name: str, a: dict[str, Any], b: dict[str, Any]) -> b
 
 
 def _may_be_indefinite(estimator: Any) -> bool:
+    if isinstance(estimator.kernel, KernelFunction):
+        return estimator.kernel.may_be_indefinite
     return estimator.kernel == "sigmoid" or (estimator.kernel == "poly" and estimator.coef0 < 0)

@@ -51,7 +51,7 @@ from maxmargin.model_selection.progress import ProgressBar
 from maxmargin.model_selection.results import average_finished_folds, in_order, trainers_of
 from maxmargin.model_selection.runner import run_job
 from maxmargin.model_selection.scoring import check_scorers
-from maxmargin.model_selection.supported import check_estimator, row_indices
+from maxmargin.model_selection.supported import check_estimator, check_kernels, row_indices
 from maxmargin.solvers.interrupt import watch_interrupt
 
 # Parameters that do not change the scores.
@@ -220,6 +220,7 @@ class SVMSearchCV(CalibratedMixin, GridSearchCV):
                 f"Expected {self.n_splits_} splits, got {len(splits)}"
             )
         candidates = self._candidates()
+        check_kernels(self.estimator, candidates)
         check_calibration(self.calibrate, self.estimator)
         check_scorers(scorers, self.scoring, self.estimator, candidates)
         parents = parents_of(self.estimator, candidates, self.path)

@@ -8,6 +8,11 @@ import numpy as np
 
 from maxmargin.estimators._incremental import BaseIncremental
 from maxmargin.estimators.base import BaseSVM
+<<<<<<< HEAD
+=======
+from maxmargin.estimators.incremental import IncrementalSVC
+from maxmargin.kernels.parts import KernelFunction
+>>>>>>> 4b6483f (Add kernels as objects: sums, products, compiled functions, and a gamma for each feature)
 from maxmargin.model_selection.pipelines import split_pipeline
 
 # Estimators that maxmargin has under the names of scikit-learn's.
@@ -26,6 +31,20 @@ def check_estimator(estimator: Any, search: str) -> None:
         f"{search} searches the parameters of estimators of maxmargin, alone or at the end of a pipeline; "
         f"got {name} of {library}. {ours} sklearn.model_selection.GridSearchCV."
     )
+
+
+def check_kernels(estimator: Any, candidates: list[dict[str, Any]]) -> None:
+    """Refuse to search parameters of named kernels where the kernel is an object that has its own."""
+    _, last, prefix = split_pipeline(estimator)
+    for candidate in candidates:
+        kernel = candidate.get(f"{prefix}kernel", last.kernel)
+        searched = [name for name in ("gamma", "degree", "coef0") if f"{prefix}{name}" in candidate]
+        if searched and isinstance(kernel, KernelFunction):
+            raise ValueError(
+                f"{searched[0]} has no effect on the kernel {kernel!r}, which has its own parameters: search "
+                f"several kernels instead, as in "
+                f"{{'{prefix}kernel': [rbf(g) + linear() for g in (0.01, 0.1)]}}."
+            )
 
 
 def row_indices(rows: Any) -> Any:

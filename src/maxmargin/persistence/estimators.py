@@ -164,8 +164,11 @@ def _finish_svm(estimator: Any, found: Values, sizes: Sizes) -> None:
     if sp.issparse(vectors) != sparse:
         raise Refused("support vectors that are sparse where they should not be, or the other way round")
     gamma = found.pop("_gamma")
+    kernel = Kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
+    if not kernel.n_features <= {sizes["features"]}:
+        raise Refused("a gamma for each of another number of features")
     model = KernelModel(
-        Kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0),
+        kernel,
         None if precomputed else configured(vectors),
         found.pop("support_"),
         found.pop("_n_support"),

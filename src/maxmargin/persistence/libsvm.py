@@ -24,6 +24,7 @@ from maxmargin._types import Floats, Index
 from maxmargin.estimators.calibration import SigmoidCalibrator
 from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.estimators.model import KernelModel, configured
+from maxmargin.kernels.functions import opaque
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.persistence.libsvm_text import KERNELS, Text, parse
 from maxmargin.persistence.store import check_storable, chosen
@@ -228,7 +229,7 @@ def save_libsvm(estimator: Any, file: File) -> None:
     name = type(estimator).__name__
     svm_type = next(t for t, names in {**PAIRS, **SINGLE}.items() if name in names)
     if estimator.kernel not in KERNELS.values():
-        shown = "a function" if callable(estimator.kernel) else repr(estimator.kernel)
+        shown = "a function" if opaque(estimator.kernel) else repr(estimator.kernel)
         raise ValueError(
             f"LIBSVM does not have the kernel of the model, {shown}: its kernels are "
             f"{', '.join(KERNELS.values())}."

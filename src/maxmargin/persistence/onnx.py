@@ -8,6 +8,7 @@ classifier that has probabilities has a third, ``probabilities``; a regression h
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -18,6 +19,9 @@ from sklearn.pipeline import Pipeline
 from maxmargin._files import File, writing
 from maxmargin._types import Floats
 from maxmargin.estimators.model import KernelModel
+from maxmargin.kernels.functions import opaque
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.parts import Constant, KernelFunction, Named, Sum
 from maxmargin.persistence.estimators import ESTIMATORS
 from maxmargin.persistence.onnx_graph import Graph
 from maxmargin.persistence.onnx_probabilities import probabilities
@@ -79,11 +83,12 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
         check_storable(step, tuple(SCALERS))
     last = steps[-1] if steps else estimator
     check_storable(last, tuple(ESTIMATORS))
-    if last.kernel == "precomputed" or callable(last.kernel):
-        kernel = "a function" if callable(last.kernel) else "'precomputed'"
+    own = isinstance(last.kernel, KernelFunction) and (last.kernel.own or isinstance(last.kernel, Constant))
+    if last.kernel == "precomputed" or opaque(last.kernel) or own:
+        kernel = "'precomputed'" if last.kernel == "precomputed" else "a function"
         raise ValueError(
             f"A model whose kernel is {kernel} cannot be exported: ONNX has no operator for it. Use "
-            "one of the kernels linear, poly, rbf, sigmoid, laplacian."
+            "one of the kernels linear, poly, rbf, sigmoid, laplacian, or sums and products of them."
         )
     graph = Graph(dtype, int(steps[0].n_features_in_))
     X = "X"
@@ -126,8 +131,33 @@ def _clips(scaler: Any) -> bool:
 
 def _kernel(graph: Graph, model: KernelModel, X: str) -> str:
     """K(X, support vectors)."""
-    kernel, gamma = model.kernel, float(model.kernel.gamma)
     vectors = np.asarray(model.vectors.toarray() if model.sparse else model.vectors, np.float64)
+    name = model.kernel.name
+    if isinstance(name, KernelFunction):
+        return _joined(graph, name, vectors, X)
+    return _named(graph, model.kernel, vectors, X)
+
+
+def _joined(graph: Graph, kernel: KernelFunction, vectors: Floats, X: str) -> str:
+    """Values of a kernel that has parts."""
+    if isinstance(kernel, Constant):  # added to and multiplied by matrices
+        return graph.real(kernel.value)
+    if isinstance(kernel, Named):
+        gamma, scale = kernel.gamma, None
+        if isinstance(gamma, tuple):
+            scale = np.array(gamma) if kernel.name == "laplacian" else np.sqrt(gamma)
+            X, vectors, gamma = graph.add("Mul", X, graph.real(scale)), vectors * scale, 1.0
+        plain = Kernel(kernel.name, gamma=gamma, degree=kernel.degree, coef0=kernel.coef0)
+        return _named(graph, plain, vectors, X)
+    operator = "Add" if isinstance(kernel, Sum) else "Mul"
+    return reduce(
+        lambda a, b: graph.add(operator, a, b), [_joined(graph, part, vectors, X) for part in kernel.parts]
+    )
+
+
+def _named(graph: Graph, kernel: Kernel, vectors: Floats, X: str) -> str:
+    """Values of a named kernel."""
+    gamma = float(kernel.gamma)
     if kernel.translation_invariant:
         # Neither sees a translation, but rounding does.
         centre = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1])
@@ -146,6 +176,8 @@ def _kernel(graph: Graph, model: KernelModel, X: str) -> str:
         distance = graph.add("Sub", total, graph.add("Mul", product, graph.real(2.0)))
         distance = graph.add("Max", distance, graph.real(0.0))
         return graph.add("Exp", graph.add("Mul", distance, graph.real(-gamma)))
+    if kernel.name == "linear":  # as a part
+        return product
     inner = graph.add("Add", product, graph.real(float(kernel.coef0)))
     if kernel.name == "sigmoid":
         return graph.add("Tanh", inner)

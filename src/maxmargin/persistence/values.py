@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.kernels.parts import KernelFunction
+from maxmargin.persistence.kernels import decode_kernel, encode_kernel
+
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _LABELS: tuple[str, ...] = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _LABELS += ("float16", "float32", "float64", "bool", "str", "object")
@@ -23,7 +26,8 @@ def encode(value: Any, what: str) -> Any:
     """A parameter: None, bool, int, float, str, or a list, tuple or dict of these; an array is a list.
 
     Infinity and NaN, which JSON does not have, become ``{"float": "inf"}``; lists, tuples and dicts
-    ``{"list": [...]}``, ``{"tuple": [...]}`` and ``{"dict": [[key, value], ...]}``.
+    ``{"list": [...]}``, ``{"tuple": [...]}`` and ``{"dict": [[key, value], ...]}``, kernels that are objects
+    ``{"kernel": ...}``.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -41,6 +45,8 @@ def encode(value: Any, what: str) -> Any:
         return {type(value).__name__: [encode(v, what) for v in value]}
     if isinstance(value, dict):
         return {"dict": [[encode(k, what), encode(v, what)] for k, v in value.items()]}
+    if isinstance(value, KernelFunction):
+        return {"kernel": encode_kernel(value, what)}
     kind = "a function" if callable(value) else f"of type {type(value).__name__}"
     raise ValueError(
         f"{what} is {kind}, and a model file holds numbers and names only: use a name instead of an object "
@@ -56,6 +62,11 @@ def decode(value: Any, what: str) -> Any:
         tag, content = next(iter(value.items()))
         if tag == "float" and isinstance(content, str) and content in _INFINITE:
             return _INFINITE[content]
+        if tag == "kernel":
+            try:
+                return decode_kernel(content)
+            except ValueError as error:
+                raise Refused(f"{what} with {error}") from None
         if tag == "tuple" and isinstance(content, list):
             return tuple(_scalar(v, what) for v in content)
         if tag == "list" and isinstance(content, list):
