@@ -14,6 +14,7 @@ from distributed import Client, worker_client
 import maxmargin
 import maxmargin.persistence
 from maxmargin.dask import SVC, SVR, NuSVC, NuSVR, OneClassSVM, base
+from maxmargin.kernels import laplacian, linear, of_products, of_rows, rbf
 from processes import run_python
 
 pytestmark = pytest.mark.timeout(300)
@@ -153,6 +154,37 @@ def test_kernels_that_are_functions_are_trained_and_predicted(client, distribute
 def test_several_targets_are_refused_with_what_works(client, form):
     with pytest.raises(ValueError, match="2 columns: here a model has one target"):
         SVR(distribute=False).fit(LAZY, form(X[:, :2]))
+
+
+def rational(dot, xx, zz):
+    return 1.0 / (1.0 + 0.5 * (xx + zz - 2.0 * dot))
+
+
+def smallest(x, z):
+    total = 0.0
+    for k in range(len(x)):
+        total += min(abs(x[k]), abs(z[k]))
+    return total
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        rbf(0.3) * (linear() + 1),
+        rbf([0.1, 0.2, 0.3, 0.4]) + laplacian(0.1),
+        of_products(rational) + 0.1 * linear(),
+        of_rows(smallest),
+    ],
+    ids=["product", "features", "of_products", "of_rows"],
+)
+def test_kernels_that_are_objects_are_trained_and_predicted(client, distribute, kernel):
+    model = SVC(kernel=kernel, distribute=distribute, tol=1e-5).fit(LAZY, TWO)
+    expected = maxmargin.SVC(kernel=kernel, tol=1e-5).fit(X, TWO)
+    assert model.status_ == "solved"
+    np.testing.assert_allclose(
+        model.decision_function(LAZY).compute(), expected.decision_function(X), rtol=1e-3, atol=1e-3
+    )
 
 
 def test_a_fit_without_targets_is_refused(client):

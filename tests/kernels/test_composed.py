@@ -114,3 +114,21 @@ def test_tiles_rows_and_blocks_agree(dtype, sparse):
     out, coef = np.zeros(1500), rng.normal(size=1500)
     gram.add(out, np.arange(1500), coef)
     assert out == pytest.approx(expected @ coef, rel=100 * rel, abs=1000 * rel)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kernel", COMPOSED)
+def test_accurate_sums_survive_cancellation_that_float64_does_not(kernel, sparse):
+    rng = np.random.default_rng(0)
+    X = data("zero-or-huge", 0, n=40)
+    coef = rng.normal(size=40)
+    coef[1::2] = -coef[::2]  # huge terms that nearly cancel
+    function, formula = COMPOSED[kernel]
+    gram = Gram(sp.csr_array(X) if sparse else X, function)
+    all_ = np.arange(40)
+    K = true_values(X, formula)
+    true = K @ coef.astype(LONG)
+    size = np.abs(K) @ np.abs(coef).astype(LONG)
+    error = np.abs(gram.accurate(all_, all_, coef, np.ones(40)) - true)
+    factor = 3e-16 if kernel == "product" else 1e-18  # values of a part are rounded, and multiplied by others
+    assert (error <= 4e-16 * np.abs(true) + factor * size + 1e-15 * np.abs(coef).sum()).all()

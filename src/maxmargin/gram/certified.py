@@ -12,7 +12,7 @@ from maxmargin._compiled.lazy import lazy
 from maxmargin._sklearn import safe_indexing
 from maxmargin._types import Floats, Index, Rows
 from maxmargin.gram.sums import SummedRows
-from maxmargin.kernels import _accurate
+from maxmargin.kernels import _accurate, _accurate_joined, composed
 from maxmargin.kernels.expansion import expand
 from maxmargin.kernels.rounding import Rounding
 from maxmargin.kernels.streamed import streams
@@ -76,6 +76,9 @@ class CertifiedRows(SummedRows):
         """
         if self.kernel.name == "precomputed":
             return _accurate.weighted_sums(self.points.X.block(rows, columns), coef, factor)
+        if self._accurate_kernel:
+            samples = self._samples(rows), self._samples(columns)
+            return _accurate_joined.sums(self.kernel.name, self.X, *samples, coef, factor)
         if callable(self.kernel.name):
             values = np.empty((len(rows), len(columns)))  # not in `dtype`, which may be float32
             A, B = self.points.take(rows), self.points.take(columns)
@@ -107,7 +110,19 @@ class CertifiedRows(SummedRows):
         """
         if self.kernel.translation_invariant:
             return np.full(len(error), 2.0**-48 * size)
+        if self._accurate_kernel:
+            return np.minimum(error, self._accurate_error * size)
         return (1.0 if callable(self.kernel.name) else 2.0**-45) * error
+
+    @property
+    def _accurate_kernel(self) -> bool:
+        """Whether the kernel is one of named parts, whose values have an accurate form."""
+        return self.kernel.composed and composed.has_accurate_sums(self.kernel.name)
+
+    @lazy
+    def _accurate_error(self) -> float:
+        """Largest error of an accurate value of such a kernel."""
+        return composed.accurate_error(self.kernel.name, self.points)
 
     def relative(self, dtype: DTypeLike, index: Index, cache_bytes: int | None = None) -> Rows:
         """Return the rows and columns `index` with a cache of their own."""

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from maxmargin import _costs as costs
 from maxmargin._compiled.limits import check
+from maxmargin._compiled.memory import writable
 from maxmargin._types import Floats
 from maxmargin.kernels.centre import column_means, robust_centre
 from maxmargin.kernels.layout import absolute_sums, laid_out, prefers_sparse, squared_norms
@@ -83,6 +84,7 @@ def prepare(kernel: Any, X: Any, dtype: DTypeLike, index: Array | None, like: Po
             "Squared norms of these rows are too large for float64: scale the features, for example with "
             "StandardScaler."
         )
+    X = X if sparse else writable(X)  # for compiled code, which only reads it
     # A column that new rows have in addition would need its weight.
     X, columns = (X, None) if weighted else numbered(X, like, sparse)
     with np.errstate(over="ignore"):
@@ -155,6 +157,17 @@ def rounding(kernel: Any, points: Points, dtype: DTypeLike) -> Rounding:
         # Any factor is valid. With this one most sizes are those of values, which sums are bounded by, too.
         relative = float(np.median(error[value > 0] / value[value > 0])) if (value > 0).any() else unit
         return Rounding(relative, np.sqrt(np.maximum(value, error / relative)), False)
+
+
+def has_accurate_sums(kernel: Any) -> bool:
+    """Whether `maxmargin.kernels._accurate_joined` has the kernel: named parts with one gamma each."""
+    return not kernel.own and all(leaf.n_features is None for leaf in kernel.leaves())
+
+
+def accurate_error(kernel: Any, points: Points) -> float:
+    """Largest error of a value in these sums."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(kernel.size(points, norms_of(kernel, points), 0.0, 0).error.max(initial=0.0))
 
 
 # -- values ----------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ Array = NDArray[Any]
 # Errors of values of a user's function, in units in the last place of the largest value of two samples of
 # these sizes, and the size relative to the largest of samples whose own value is 0.
 _OWN_UNITS, _SMALLEST_SIZE = 16.0, 1e-12
+# Errors of values with twice the digits: of functions with float64 values, and relative ones of products.
+_OF_EXPONENTIALS, _OF_PAIRS = 2.0**-48, 2.0**-90
 _NEGATIVE = "{what} is not a kernel: coefficients must not be negative. Use sums and products."
 
 
@@ -107,6 +109,8 @@ class KernelFunction:
     translation_invariant = False
     #: Whether it reads rows, which must be dense.
     reads_rows = False
+    #: Whether it is the product of its parts.
+    multiplies = False
     #: Whether it may not be positive semidefinite.
     may_be_indefinite = False
     #: Multiplications and additions of a value, besides those of products and distances.
@@ -131,7 +135,10 @@ class KernelFunction:
         raise NotImplementedError
 
     def size(self, points: Points, norms: composed.Norms, unit: float, terms: int) -> Size:
-        """Sizes of the values and of their errors, where products have so many terms of precision `unit`."""
+        """Sizes of the values and of their errors, where products have so many terms of precision `unit`.
+
+        With a unit of 0 values are those of `maxmargin.kernels._accurate_joined`.
+        """
         raise NotImplementedError
 
 
@@ -240,8 +247,11 @@ class Named(KernelFunction):
         :math:`3\min(n_i, n_j) + c \le \sqrt{3 n_i + c}\sqrt{3 n_j + c}`.
         """
         norm, ones = norms(self.measure), np.ones(points.n)
-        relative = unit * (sum_of(terms) + 4.0)
+        exponential = np.full(points.n, _OF_EXPONENTIALS)
+        relative = unit * (sum_of(terms) + 4.0) if unit else _OF_PAIRS
         if self.translation_invariant:
+            if not unit:
+                return Size(ones, exponential)
             scaled = self.scale * norm
             if self.name == "rbf" and unit == UNIT[np.dtype(np.float64)]:
                 # Of two distant rows the difference is computed.
@@ -252,7 +262,7 @@ class Named(KernelFunction):
             return Size(norm, relative * norm)
         inner = self._factor * norm + abs(self.coef0)
         if self.name == "sigmoid":
-            return Size(ones, relative * (inner + 1.0))
+            return Size(ones, relative * (inner + 1.0) if unit else exponential)
         value = inner**self.degree
         return Size(value, max(1, self.degree) * relative * value)
 
@@ -390,6 +400,7 @@ class Sum(_Joined):
 class Product(_Joined):
     """The product of several kernels; a coefficient is the first factor."""
 
+    multiplies = True
     _join: ClassVar[Any] = staticmethod(np.multiply)
 
     def __repr__(self) -> str:
