@@ -8,11 +8,7 @@ import numpy as np
 
 from maxmargin.estimators._incremental import BaseIncremental
 from maxmargin.estimators.base import BaseSVM
-<<<<<<< HEAD
-=======
-from maxmargin.estimators.incremental import IncrementalSVC
 from maxmargin.kernels.parts import KernelFunction
->>>>>>> 4b6483f (Add kernels as objects: sums, products, compiled functions, and a gamma for each feature)
 from maxmargin.model_selection.pipelines import split_pipeline
 
 # Estimators that maxmargin has under the names of scikit-learn's.
