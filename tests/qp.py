@@ -175,6 +175,11 @@ def _all_distances(rng, n, rows):
     return dual.all_distances(labels, mu=_mu(rng, np.bincount(labels)), rows=rows)
 
 
+def _squared_all_distances(rng, n, rows):
+    labels = rng.permutation(np.arange(n) % min(4, n))
+    return dual.squared_all_distances(labels, ridge=10 ** rng.uniform(-2, 0.5, size=n), rows=rows)
+
+
 def _regression(rng, n, rows):
     """epsilon-SVR: 2n variables over n rows."""
     return dual.epsilon_svr(rng.normal(size=n), epsilon=0.1, C=10 ** rng.uniform(-1, 1), rows=rows)
@@ -265,10 +270,11 @@ MAKERS |= {
     "penalised_c_svc-hard": _penalised_hard,
     "penalised_svr": _penalised_svr,
     "quantile_svr": _quantile_svr,
+    "squared_all_distances": _squared_all_distances,
 }
 KINDS += ["regression-bounds", "squared_epsilon_svr", "nu_svr"]
 KINDS += ["penalised_c_svc", "penalised_squared_c_svc", "penalised_c_svc-hard", "penalised_svr"]
-KINDS += ["quantile_svr"]
+KINDS += ["quantile_svr", "squared_all_distances"]
 
 
 def random_problem(kind, seed, n=None):

@@ -91,7 +91,7 @@ class Training:
         self.ridge, self.refresh, self.doubling, self.steps = np.full(m, 1.0 / C), refresh, doubling, 0
         self.hulls = Hulls(
             np.array([0, m]), np.ones(m), self.ridge, np.diag(K) + self.ridge, 0.0, K, np.arange(m),
-            np.ones(m, bool), np.arange(m), True,
+            np.ones(m, bool), np.arange(m), True, np.zeros(m, np.intp), np.ones((1, 1)),
         )  # fmt: skip
         self.counts = np.eye(1, m)[0] if counts is None else counts.copy()
         self.margins = self._margins(K)

@@ -113,6 +113,24 @@ def test_every_machine_is_trained_and_predicts(run, machine):
     assert "accuracy 0.9" in run("predict", "m.maxmargin", "cancer.npz").err
 
 
+@pytest.mark.parametrize(("loss", "axis"), [("hinge", "nu"), ("squared_hinge", "C")])
+def test_the_usual_grid_of_all_distances_follows_the_loss(run, loss, axis):
+    report = run(
+        "search",
+        "iris.csv",
+        "all.maxmargin",
+        "--machine",
+        "all-distances",
+        "--loss",
+        loss,
+        "--gamma",
+        "0.1",
+        "--json",
+    ).json
+    assert set(report["best_params"]) == {axis, "gamma"} and len(report["nodes"]) == 9
+    assert load("all.maxmargin").loss == loss
+
+
 def test_search_finds_what_the_library_finds(run):
     from maxmargin.model_selection import SVMSearchCV
 

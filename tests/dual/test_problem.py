@@ -674,6 +674,35 @@ def test_all_distances_adds_the_squared_distances_of_all_pairs_of_hull_points():
     assert 2 * problem.objective(u, gradient(problem, X @ X.T, u)) == pytest.approx(total)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_squared_all_distances_adds_the_squared_distances_in_the_ridged_space(seed):
+    rng = np.random.default_rng(seed)
+    X, labels, ridge = rng.normal(size=(15, 2)), np.arange(15) % 4, rng.uniform(0.1, 1.0, size=15)
+    problem = dual.squared_all_distances(labels, ridge)
+    u = problem.repair(rng.uniform(size=15))
+    points = np.hstack([X, np.diag(np.sqrt(ridge))])
+    centres = np.stack([u[labels == k] @ points[labels == k] for k in range(4)])
+    distances = ((centres[:, None] - centres) ** 2).sum() / 2
+    assert qp.objective(qp.dense_q(problem, X @ X.T), problem.p, u) == pytest.approx(0.5 * distances)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_squared_all_distances_of_two_classes_are_the_nearest_points(seed):
+    rng = np.random.default_rng(seed)
+    y, ridge = np.where(np.arange(12) % 3, 1.0, -1.0), rng.uniform(0.1, 1.0, size=12)
+    K = qp.rbf(rng.normal(size=(12, 2)))
+    ours, theirs = dual.squared_all_distances(np.where(y > 0, 0, 1), ridge), dual.nearest_points(y, ridge)
+    np.testing.assert_array_equal(qp.dense_q(ours, K), qp.dense_q(theirs, K))
+    assert ours.two_hulls and ours.scale == theirs.scale
+
+
+def test_squared_all_distances_needs_two_classes_and_no_negative_ridge():
+    with pytest.raises(ValueError, match="at least two classes"):
+        dual.squared_all_distances([1, 1, 1], 0.5)
+    with pytest.raises(ValueError, match="ridge must be finite and non-negative"):
+        dual.squared_all_distances([0, 1, 2], -0.5)
+
+
 def test_weights_of_one_class_matter_by_their_ratio_only():
     weights = np.array([1.0, 2.0, 0.5, 4.0])
     one, seven = dual.one_class(4, 0.4, weights), dual.one_class(4, 0.4, 7 * weights)

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import qp
-from maxmargin import AllDistancesSVC, NuSVC, dual
+from maxmargin import SVC, AllDistancesSVC, NuSVC, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.solvers import SMO, Batch, Stop
 
@@ -159,3 +159,153 @@ def test_more_classes_than_a_working_set_takes():
         model = AllDistancesSVC(max_iter=3).fit(X, np.arange(len(X)) % 1050)
     assert model.status_ == "max_iter"
     assert model.predict(X[:2]).shape == (2,)
+
+
+# -- squared slacks ---------------------------------------------------------------------------
+
+SQUARED = {"loss": "squared_hinge", **TIGHT}
+HULL_SOLVERS = ["batch", "smo", "rosen-conjugate", "mdm", "mdm-accelerated", "npa", "maxminover-doubling"]
+
+
+def weights_of(model, n):
+    u = np.zeros(n)
+    u[model.support_] = model.dual_coef_[0]
+    return u
+
+
+@pytest.mark.parametrize("solver", HULL_SOLVERS)
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_squared_slacks_agree_with_an_independent_solver(solver, C):
+    X, y = iris()
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=150)
+    model = AllDistancesSVC(**{**SQUARED, "tol": 1e-6}, C=C, solver=solver).fit(X, y, sample_weight=weight)
+    problem = dual.squared_all_distances(y, 1 / (2 * C * weight))
+    K = qp.rbf(X, 0.3)
+    best = qp.reference(problem, K)[1]
+    u = weights_of(model, 150)
+    assert model.status_ == "solved" and model.mu_ == 1.0
+    np.testing.assert_allclose(np.bincount(y, weights=u), 1.0)
+    assert qp.objective(qp.dense_q(problem, K), problem.p, u) == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_squared_slacks_of_two_classes_are_those_of_svc(C):
+    X, y = two_classes()
+    ours = AllDistancesSVC(C=C, offset="kkt", **SQUARED).fit(X, y)
+    other = SVC(C=C, loss="squared_hinge", **TIGHT).fit(X, y)
+    np.testing.assert_array_equal(np.sort(ours.support_), np.sort(other.support_))
+    a, b = ours.decision_function(X), other.decision_function(X)
+    np.testing.assert_allclose(a / np.abs(a).max(), b / np.abs(b).max(), atol=1e-5)
+
+
+def test_planes_with_squared_slacks_are_halfway_between_the_points_of_the_hulls():
+    X, y = iris()
+    model = AllDistancesSVC(loss="squared_hinge", C=5.0, kernel="linear", tol=1e-8).fit(X, y)
+    c = centres(model, X, y)
+    w = c - c.mean(axis=0)
+    np.testing.assert_allclose(model.coef_, w, atol=1e-10)
+    np.testing.assert_allclose(model.intercept_, model.b_ - model.rho_, atol=1e-7)
+    np.testing.assert_allclose(model.intercept_, -(w * c).sum(axis=1), atol=1e-7)
+
+
+def test_squared_slacks_have_kkt_offsets_that_include_the_slack():
+    X, y = iris()
+    model = AllDistancesSVC(C=2.0, offset="kkt", **SQUARED).fit(X, y)
+    u = weights_of(model, 150)
+    own = model.decision_function(X)[np.arange(150), y]
+    slack = 2 / (2 * 2.0) * u / 3  # (K - 1) / (2 C) u, in units of f = gradient / K
+    np.testing.assert_allclose((own + slack)[u > 0], 0.0, atol=1e-7)
+    assert (own[u == 0] >= -1e-7).all()
+
+
+def test_a_class_of_a_single_sample_is_no_obstacle_to_squared_slacks():
+    X, y = iris()
+    keep = np.r_[0:101]
+    model = AllDistancesSVC(C=10.0, **SQUARED).fit(X[keep], y[keep])
+    assert model.status_ == "solved" and model.score(X[keep], y[keep]) > 0.8
+
+
+def test_without_slacks_the_hulls_are_whole():
+    X, y = make_classification(60, 20, n_classes=2, class_sep=3.0, flip_y=0.0, random_state=0)
+    hard = AllDistancesSVC(C=np.inf, loss="squared_hinge", kernel="linear", tol=1e-8).fit(X, y)
+    whole = AllDistancesSVC(mu=1.0, kernel="linear", tol=1e-8).fit(X, y)
+    assert hard.status_ == "solved"
+    np.testing.assert_allclose(hard.coef_, whole.coef_, atol=1e-5)
+
+
+def test_whole_hulls_that_touch_are_called_infeasible():
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    model = AllDistancesSVC(C=np.inf, loss="squared_hinge", kernel="linear")
+    with pytest.warns(ConvergenceWarning, match="infeasible"):
+        model.fit(X, np.arange(90) % 3)
+    assert model.status_ == "infeasible"
+
+
+def test_weights_equal_repetition_with_squared_slacks():
+    X, y = iris()
+    weight = np.random.default_rng(1).integers(0, 3, size=150)
+    weight[:3] = 1
+    weighted = AllDistancesSVC(C=3.0, **SQUARED).fit(X, y, sample_weight=weight)
+    repeated = AllDistancesSVC(C=3.0, **SQUARED).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("solver", "C"), [("auto", 1e-6), ("auto", 1e8), ("mdm", 1e-6), ("mdm", 1e3), ("npa", 1e-6), ("npa", 1e3)]
+)
+def test_tiny_and_huge_c_are_solved_on_difficult_data(solver, C):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(10, 2)), 3, axis=0)  # equal points in all classes
+    X[0] = 1e8  # a sentinel
+    y = np.tile(["a", "b", "c"], 10)
+    model = AllDistancesSVC(loss="squared_hinge", C=C, gamma=1.0, solver=solver).fit(X, y)
+    problem = dual.squared_all_distances(y, 1 / (2 * C))
+    best = qp.reference(problem, qp.rbf(X, 1.0))[1]
+    assert model.status_ == "solved"
+    objective = model.trace_[0][-1].objective
+    assert -1e-9 * best - 1e-15 <= objective - best <= model.dual_gap_ + 1e-9 * best + 1e-15
+
+
+def test_squared_slacks_work_with_sparse_precomputed_float32_and_warm_starts():
+    X, y = iris()
+    model = AllDistancesSVC(C=3.0, **SQUARED).fit(X, y)
+    expected = model.decision_function(X)
+    sparse = AllDistancesSVC(C=3.0, **SQUARED).fit(sp.csr_matrix(X), y)
+    np.testing.assert_allclose(sparse.decision_function(X), expected, atol=1e-6)
+    K = qp.rbf(X, 0.3)
+    given = AllDistancesSVC(C=3.0, **{**SQUARED, "kernel": "precomputed"}).fit(K, y)
+    np.testing.assert_allclose(given.decision_function(K), expected, atol=1e-6)
+    single = AllDistancesSVC(C=3.0, loss="squared_hinge", gamma=0.3, tol=1e-4).fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(single.decision_function(X), expected, atol=1e-3)
+    warm = AllDistancesSVC(C=3.0, warm_start=True, **SQUARED).fit(X, y)
+    steps = warm.n_iter_
+    assert warm.set_params(C=3.1).fit(X, y).n_iter_ < steps
+    # From one loss to the other, both ways.
+    for loss in ("hinge", "squared_hinge"):
+        assert warm.set_params(loss=loss).fit(X, y).status_ == "solved"
+
+
+def test_a_search_along_c_gives_the_scores_of_single_fits():
+    from maxmargin.model_selection import SVMSearchCV
+
+    X, y = iris()
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}
+    search = SVMSearchCV(AllDistancesSVC(loss="squared_hinge", tol=1e-6), grid, cv=3).fit(X, y)
+    for parameters, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+    ):
+        alone = AllDistancesSVC(loss="squared_hinge", tol=1e-6, **parameters)
+        assert score == pytest.approx(cross_val_score(alone, X, y, cv=3).mean())
+
+
+def test_bounded_weights_are_refused_by_solvers_of_hulls_that_name_others():
+    X, y = iris()
+    with pytest.raises(TypeError, match="MDM cannot take"):
+        AllDistancesSVC(solver="mdm").fit(X, y)
+
+
+@pytest.mark.parametrize("parameters", [{"loss": "l2"}, {"C": 0.0}, {"C": -1.0}])
+def test_bad_losses_and_c_are_refused(parameters):
+    X, y = iris()
+    with pytest.raises(ValueError, match=r"loss|C"):
+        AllDistancesSVC(**parameters).fit(X, y)

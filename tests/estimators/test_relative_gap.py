@@ -33,6 +33,7 @@ MAKE = {
     "large C": lambda **k: SVC(C=1e4, **k),
     "nu": lambda **k: NuSVC(nu=0.1, **k),
     "all distances": lambda **k: AllDistancesSVC(**k),
+    "squared all distances": lambda **k: AllDistancesSVC(loss="squared_hinge", **k),
     "crammer-singer": lambda **k: CrammerSingerSVC(**k),
     "one-class": lambda **k: OneClassSVM(nu=0.3, **k),
     "l2 one-class": lambda **k: L2OneClassSVM(**k),

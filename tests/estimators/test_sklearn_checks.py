@@ -34,6 +34,7 @@ ESTIMATORS = [
     IncrementalSVR(),
     IncrementalSVR(loss="squared_epsilon_insensitive"),
     AllDistancesSVC(),
+    AllDistancesSVC(loss="squared_hinge", solver="mdm"),
     CrammerSingerSVC(),
     NuSVC(),
     OneClassSVM(),

@@ -108,6 +108,13 @@ def test_a_machine_is_perpendicular_to_the_nearest_points_of_its_reduced_hulls(m
         assert (polygon.get_xy() @ w * way).max() == pytest.approx(point @ w * way, abs=1e-6)
 
 
+def test_hulls_of_squared_slacks_are_not_in_the_plane():
+    X, y = MIXED
+    model = AllDistancesSVC(loss="squared_hinge", kernel="linear").fit(X, y)
+    with pytest.raises(ValueError, match="not in the plane"):
+        HullDisplay.from_estimator(model, X, y)
+
+
 def test_hulls_that_overlap_have_nearest_points_but_no_boundary():
     square = np.array([[0.0, 0], [2, 0], [0, 2], [2, 2]])
     display = HullDisplay.from_points(np.vstack([square, square + 0.5]), np.repeat([0, 1], 4))

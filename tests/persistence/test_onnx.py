@@ -70,8 +70,15 @@ def assert_equal(model, X):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
     "machine",
-    [SVC(), NuSVC(nu=0.2), AllDistancesSVC(), CrammerSingerSVC(), IncrementalSVC()],
-    ids=lambda m: type(m).__name__,
+    [
+        SVC(),
+        NuSVC(nu=0.2),
+        AllDistancesSVC(),
+        AllDistancesSVC(loss="squared_hinge"),
+        CrammerSingerSVC(),
+        IncrementalSVC(),
+    ],
+    ids=lambda m: f"{type(m).__name__} {m.get_params().get('loss', '')}",
 )
 def test_classifiers_give_the_same_labels_and_values(machine, n_classes, kernel):
     labels = np.array(["one", "two", "three"])[y] if n_classes == 3 else y > 0

@@ -40,6 +40,7 @@ MACHINES = [
     OneClassSVM(nu=0.2),
     L2OneClassSVM(C=10.0),
     AllDistancesSVC(),
+    AllDistancesSVC(loss="squared_hinge", C=10.0),
     CrammerSingerSVC(),
     SVR(C=10.0),
     SVR(loss="squared_epsilon_insensitive", epsilon=0.01),

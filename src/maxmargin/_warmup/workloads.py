@@ -37,6 +37,7 @@ from maxmargin.kernels.streamed import Streamed
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.model_selection.tuning.svc_cv import SVCCV
 from maxmargin.model_selection.tuning.svr_cv import SVRCV
+from maxmargin.solvers.papers.smo import SMO
 from maxmargin.solvers.violators import extreme_ends
 
 Workload = Callable[[], Any]
@@ -147,6 +148,10 @@ def _classification() -> Workloads:
         X, y = _labelled(n, 6, 4)
         for model in (AllDistancesSVC(), CrammerSingerSVC(max_iter=200)):
             yield f"{type(model).__name__}, {n} rows", partial(_use, model, X, y)
+        squared = AllDistancesSVC(loss="squared_hinge")
+        yield f"AllDistancesSVC, {n} rows, squared", partial(_use, squared, X, y)
+        printed = AllDistancesSVC(solver=SMO("paper"), max_iter=MOST_STEPS)
+        yield f"AllDistancesSVC, {n} rows, paper", partial(_use, printed, X, y)
 
 
 def _regression() -> Workloads:
@@ -294,6 +299,7 @@ def _papers(n: int) -> Workloads:
         "one-class": (OneClassSVM(nu=0.2), X, None),
         "one-class, squared": (L2OneClassSVM(), X, None),
         "all-distances": (AllDistancesSVC(), many, labels),
+        "all-distances, squared": (AllDistancesSVC(loss="squared_hinge"), many, labels),
         "crammer-singer": (CrammerSingerSVC(), many, labels),
         "svr": (SVR(), numbers, t),
     }
@@ -318,6 +324,7 @@ def _problem(kind: str) -> Any:
         "one-class": lambda: dual.one_class(4),
         "one-class, squared": lambda: dual.one_class_l2(4, 0.5),
         "all-distances": lambda: dual.all_distances(y, 1.0),
+        "all-distances, squared": lambda: dual.squared_all_distances([0, 0, 1, 2], 0.5),
         "crammer-singer": lambda: dual.crammer_singer(y, 1.0),
         "svr": lambda: dual.epsilon_svr(y, 0.1),
     }[kind]()

@@ -154,7 +154,7 @@ def _at_the_edge(chosen: dict[str, Any], nodes: list[dict[str, Any]]) -> list[st
 
 
 def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]:
-    """The values of each parameter; C or nu, and gamma, have a default range."""
+    """The values of each parameter; C or nu, whichever counts, and gamma, have a default range."""
     import numpy as np
     from sklearn.base import is_regressor
 
@@ -174,10 +174,10 @@ def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]
     if is_regressor(task.model):  # C bounds coefficients, which are in the units of the target
         spread = float(f"{np.std(np.asarray(task.y, dtype=np.float64)):.2g}") or 1.0
         grid.setdefault("C", [spread * factor for factor in np.geomspace(0.1, 1000.0, 9).tolist()])
-    elif "C" in known and "nu" not in grid:
-        grid.setdefault("C", np.geomspace(0.1, 1000.0, 9).tolist())
-    elif "nu" in known:
+    elif "nu" in known and known.get("loss", "hinge") == "hinge":
         grid.setdefault("nu", np.geomspace(0.01, 0.5, 9).tolist())
+    elif "C" in known:
+        grid.setdefault("C", np.geomspace(0.1, 1000.0, 9).tolist())
     if "gamma" not in grid and known["kernel"] not in ("linear", "precomputed"):
         from maxmargin.kernels.gamma import resolve_gamma
 

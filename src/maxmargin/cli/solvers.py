@@ -53,5 +53,6 @@ def _problems() -> dict[str, Any]:
         "one-class": dual.one_class(4),
         "l2-one-class": dual.one_class_l2(4, 0.5),
         "all-distances": dual.all_distances(y, 1.0),
+        "all-distances, squared_hinge": dual.squared_all_distances([0, 0, 1, 2], 0.5),
         "crammer-singer": dual.crammer_singer(y, 1.0),
     }

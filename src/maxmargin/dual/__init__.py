@@ -7,7 +7,7 @@
 
 from maxmargin.dual.certificate import middles, relative_to_value, widest
 from maxmargin.dual.classification import c_svc, minimum_norm, nearest_points, reduced_hulls, squared_c_svc
-from maxmargin.dual.multiclass import all_distances, crammer_singer
+from maxmargin.dual.multiclass import all_distances, crammer_singer, squared_all_distances
 from maxmargin.dual.one_class import one_class, one_class_l2
 from maxmargin.dual.penalised import penalised_bias
 from maxmargin.dual.problem import Dual
@@ -29,6 +29,7 @@ __all__ = [
     "quantile_svr",
     "reduced_hulls",
     "relative_to_value",
+    "squared_all_distances",
     "squared_c_svc",
     "squared_epsilon_svr",
     "widest",

@@ -139,9 +139,9 @@ class Description:
 
     @lazy
     def hull(self) -> bool:
-        """Whether the solution is the point of least norm of one hull, or of the difference of two."""
+        """Whether it looks for the point of least norm of one hull, of two, or for points of K hulls."""
         weights = not self.p.any() and not self.lo.any() and bool(np.isposinf(self.hi).all())
-        return weights and bool((self.sums == 1).all()) and self.signs is not None
+        return weights and bool((self.sums == 1).all()) and (self.signs is not None or self.class_hulls)
 
     @lazy
     def tube(self) -> bool:

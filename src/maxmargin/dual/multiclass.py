@@ -35,6 +35,38 @@ def all_distances(labels: ArrayLike, mu: ArrayLike, rows: ArrayLike | None = Non
     )
 
 
+def squared_all_distances(labels: ArrayLike, ridge: ArrayLike, rows: ArrayLike | None = None) -> Dual:
+    r"""All-Distances SVM with squared slacks: whole hulls, in the space of the kernel k + ridge.
+
+    Minimises the sum of all :math:`\tfrac12\|c_r - c_s\|^2` there, so :math:`(K - 1)\,` `ridge` is added to
+    the diagonal; ``ridge = 1/(2C)`` for the loss :math:`C\sum_i\xi_i^2`. Feasible whatever the sizes of the
+    classes are; for two classes the same problem as `nearest_points`.
+
+    Examples
+    --------
+    >>> from maxmargin import dual
+    >>> problem = dual.squared_all_distances([0, 0, 1, 2], ridge=0.5)
+    >>> problem.ridge, problem.hull
+    (array([1., 1., 1., 1.]), True)
+    """
+    classes, label = np.unique(np.asarray(labels), return_inverse=True)
+    k = len(classes)
+    if k < 2:
+        raise ValueError("The All-Distances SVM needs at least two classes.")
+    return problem(
+        "squared_all_distances",
+        p=np.zeros(len(label)),
+        sums=np.ones(k),
+        ridge=(k - 1.0) * np.asarray(ridge, dtype=np.float64),
+        group=label,
+        label=label,
+        coupling=k * np.eye(k) - 1.0,
+        scale=float(k),
+        self_scaled=True,
+        rows=rows,
+    )
+
+
 def crammer_singer(labels: ArrayLike, C: ArrayLike, rows: ArrayLike | None = None) -> Dual:
     r"""The multiclass SVM of Crammer and Singer: K variables per sample, which add up to zero.
 

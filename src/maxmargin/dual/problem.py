@@ -11,23 +11,7 @@ r"""The dual problem that all estimators of the library solve.
 (regression). The state of every solver includes the pair (u, gradient), from which everything here is
 computed without a kernel call: objective, KKT violation, offsets and a certified duality gap.
 
-===========================  =================  =====================  =====================  ================
-constructor                  A                  p                      box                    groups
-===========================  =================  =====================  =====================  ================
-`c_svc`                      1                  y                      [0, C], [-C, 0]        all, sum 0
-`squared_c_svc`              1                  y                      [0, ∞), (-∞, 0]        all, sum 0
-`reduced_hulls`              y y'               0                      [0, mu]                per class, sum 1
-`nearest_points`             y y'               0                      [0, ∞)                 per class, sum 1
-`minimum_norm`               y y', c = 1        0                      [0, ∞)                 all, sum 1
-`one_class`                  1                  0                      [0, 1/(nu n)]          all, sum 1
-`one_class_l2`               1                  0                      [0, ∞)                 all, sum 1
-`all_distances`              K-1 / -1           0                      [0, mu]                per class, sum 1
-`epsilon_svr`                1                  y - eps, y + eps       [0, C], [-C, 0]        all, sum 0
-`squared_epsilon_svr`        1                  y - eps, y + eps       [0, ∞), (-∞, 0]        all, sum 0
-`quantile_svr`               1                  y, y                   [0, qC], [(q-1)C, 0]   all, sum 0
-`nu_svr`                     1                  y, y                   [0, C], [-C, 0]        halves, sum ±s
-===========================  =================  =====================  =====================  ================
-
+===========================  =================  =====================  =====================  =========
 A bias that is penalised is one more variable of a problem with one sum, see `maxmargin.dual.penalised`.
 
 **The gap.** Linearise the kernel part at u and keep the separable part exact. With

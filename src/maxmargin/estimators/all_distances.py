@@ -12,7 +12,7 @@ import numpy as np
 from maxmargin import dual
 from maxmargin._compiled.limits import Limit
 from maxmargin._sklearn import Interval, StrOptions, fit_context, with_callbacks
-from maxmargin._types import Floats
+from maxmargin._types import Floats, Index
 from maxmargin.estimators._joint_classes import JointSVC
 from maxmargin.estimators.base import BaseSVM
 from maxmargin.estimators.model import KernelModel
@@ -34,18 +34,34 @@ class AllDistancesSVC(JointSVC):
 
     For two classes the solution is that of the reduced hulls, as in `NuSVC`.
 
+    With squared slacks (``loss="squared_hinge"``) the hulls are whole ones, in the space of the kernel
+    :math:`k(x_i, x_j) + \delta_{ij}/(2C)`:
+
+    .. math:: \min_u \tfrac12\sum_{i,j} u_i\,\alpha_{ij}k(x_i, x_j)\,u_j + \frac{K-1}{4C}\sum_i u_i^2,\quad
+              \sum_{i\in I_r} u_i = 1,\quad u_i\ge 0.
+
+    There is no mu that classes could be too small for, and for two classes the solution is that of
+    ``SVC(loss="squared_hinge")``.
+
     Parameters
     ----------
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Whether a sample that misses its margin costs its slack, with `mu` or `nu`, or the square of it, with
+        `C`.
+    C : float, default=1.0
+        For ``loss="squared_hinge"``: the weight of the squared slacks, as in `SVC`. ``inf``: whole hulls,
+        which must be disjoint.
     mu : float, default=None
         The largest weight of a sample in its hull, between 1 / (size of the smallest class), where that
-        hull is one point, and 1, the whole hulls. None: from `nu`.
+        hull is one point, and 1, the whole hulls. None: from `nu`. Not used with squared slacks, nor is `nu`.
     nu : float, default=0.5
         In (0, 1]: mu = 1 / (nu * size of the smallest class), feasible in every fold.
     kernel, degree, gamma, coef0, tol, cache_size, verbose, max_iter, solver, max_time, n_jobs, warm_start
-        See `SVC`.
+        See `SVC`. With squared slacks the solvers of hulls are possible too: "mdm", "mdm-accelerated", "npa",
+        "gilbert", "maxminover", "maxminover-doubling".
     offset : {"bisector", "kkt"}, default="bisector"
         How high each plane is: by the points of the hulls (the paper's), or by the KKT conditions, so that
-        f_r is zero on the free support vectors of class r.
+        f_r is zero on the free support vectors of class r (with squared slacks: where their slack is added).
 
     Attributes
     ----------
@@ -62,7 +78,7 @@ class AllDistancesSVC(JointSVC):
     b_, rho_ : ndarray of shape (n_classes,)
         The paper's b_r and rho_r.
     mu_ : float
-        mu in use.
+        mu in use; 1 with squared slacks.
     n_iter_, status_, fit_status_, dual_gap_, relative_gap_, n_kernel_evals_, n_kernel_calls_, trace_
         See `SVC`.
 
@@ -79,11 +95,18 @@ class AllDistancesSVC(JointSVC):
     >>> clf = AllDistancesSVC(nu=0.2).fit(X, y)
     >>> clf.decision_function(X).shape, round(clf.score(X, y), 2)
     ((150, 3), 0.94)
+    >>> squared = AllDistancesSVC(loss="squared_hinge", C=10.0, solver="mdm-accelerated").fit(X, y)
+    >>> squared.status_, round(squared.score(X, y), 2)
+    ('solved', 0.97)
     """
 
-    _search_axes: ClassVar[tuple[Axis, ...]] = (Axis("nu", ascending=False), Axis("mu", ascending=True))
+    _search_axes: ClassVar[tuple[Axis, ...]] = (
+        Axis("nu", ascending=False), Axis("mu", ascending=True), Axis("C", ascending=False),
+    )  # fmt: skip
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSVM._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "C": [Interval(Real, 0.0, None, closed="right")],
         "mu": [Interval(Real, 0.0, None, closed="neither"), None],
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
         "offset": [StrOptions({"bisector", "kkt"})],
@@ -95,6 +118,8 @@ class AllDistancesSVC(JointSVC):
     def __init__(
         self,
         *,
+        loss: str = "hinge",
+        C: float = 1.0,
         mu: float | None = None,
         nu: float = 0.5,
         kernel: str | Callable[..., Any] = "rbf",
@@ -111,6 +136,8 @@ class AllDistancesSVC(JointSVC):
         n_jobs: int | None = None,
         warm_start: bool = False,
     ) -> None:
+        self.loss = loss
+        self.C = C
         self.mu = mu
         self.nu = nu
         self.kernel = kernel
@@ -139,7 +166,7 @@ class AllDistancesSVC(JointSVC):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factors of mu per sample; 0 is the same as leaving the row out.
+            Factors of mu, or of C, per sample; 0 is the same as leaving the row out.
 
         Returns
         -------
@@ -150,6 +177,21 @@ class AllDistancesSVC(JointSVC):
         X, kept, label, weight = self._labelled(X, y, sample_weight)
         by_class = np.argsort(label, kind="stable")
         order, label, weight = kept[by_class], label[by_class], weight[by_class]
+        problem = self._problem(label, weight)
+        solution, _ = self._solve_one(X, order, problem, self._start("all", order), limit)
+        # The gradient of a sample of class r is K <w_r, x>, and its slack.
+        k = len(self.classes_)
+        g = solution.gradient - problem.ridge * solution.u
+        height = np.bincount(label, weights=solution.u * g, minlength=k) / k
+        intercept = -height if self.offset == "bisector" else -solution.offset / k
+        self._keep(X, order, label, solution.u[None], intercept, solution.u, solution)
+        return self
+
+    def _problem(self, label: Index, weight: Floats) -> dual.Dual:
+        """The dual problem, with a factor of mu or C for each sample; sets `mu_`."""
+        if self.loss == "squared_hinge":
+            self.mu_ = 1.0
+            return dual.squared_all_distances(label, 1.0 / (2.0 * self.C * weight))
         size = np.bincount(label, weights=weight)
         self.mu_ = 1.0 / (self.nu * float(size.min())) if self.mu is None else float(self.mu)
         if self.mu_ * size.min() < 1 - 1e-12:
@@ -158,14 +200,7 @@ class AllDistancesSVC(JointSVC):
                 f"weighs {size.min():g}, so the smallest feasible mu is {1 / size.min():g}. Give nu instead "
                 "of mu to be feasible in every fold."
             )
-        problem = dual.all_distances(label, np.minimum(self.mu_ * weight, 1.0))
-        solution, _ = self._solve_one(X, order, problem, self._start("all", order), limit)
-        # The gradient of a sample of class r is K <w_r, x>.
-        k = len(self.classes_)
-        height = np.bincount(label, weights=solution.u * solution.gradient, minlength=k) / k
-        intercept = -height if self.offset == "bisector" else -solution.offset / k
-        self._keep(X, order, label, solution.u[None], intercept, solution.u, solution)
-        return self
+        return dual.all_distances(label, np.minimum(self.mu_ * weight, 1.0))
 
     @property
     def b_(self) -> Floats:

@@ -62,7 +62,7 @@ def at_known_bound(model: Any) -> Bools | None:
 def _bound(model: Any, size: Any) -> Any:
     """The largest coefficient that each support vector may have; None if there is no such bound."""
     params = model.get_params(deep=False)  # scikit-learn's estimators have attributes C and nu even if unused
-    if hasattr(model, "mu_"):
+    if hasattr(model, "mu_") and "squared" not in params.get("loss", ""):
         return model.mu_
     if "C" not in params:
         if hasattr(model, "offset_"):

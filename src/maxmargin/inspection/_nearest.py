@@ -105,7 +105,8 @@ def model_and_mu(estimator: Any, X: Any) -> tuple[Any, float | None, Any]:
     if model is not fitted:
         X = fitted[:-1].transform(X)
     params = model.get_params(deep=False)
-    if hasattr(model, "mu_"):
+    squared = "squared" in params.get("loss", "")
+    if hasattr(model, "mu_") and not squared:
         return model, min(1.0, float(model.mu_)), X
     if "C" not in params and "nu" in params:
         return model, min(1.0, 2.0 / (model.nu * model.shape_fit_[0])), X

@@ -13,10 +13,18 @@ from maxmargin.solvers import NPA, Gilbert, Stop
 from maxmargin.solvers.papers.npa import best_of_triangle
 
 SOLVERS = {"npa": NPA, "gilbert": Gilbert, "gilbert-to-the-letter": lambda: Gilbert(sweep=False)}
+
+
+def classes_of(y):
+    """Four classes."""
+    return np.arange(len(y)) % 2 + 2 * (np.asarray(y) > 0)
+
+
 KINDS = {
     "minimum_norm": lambda y, **options: dual.minimum_norm(y, **options),
     "nearest_points": lambda y, **options: dual.nearest_points(y, **options),
     "one_class_l2": lambda y, **options: dual.one_class_l2(len(y), **options),
+    "squared_all_distances": lambda y, **options: dual.squared_all_distances(classes_of(y), **options),
 }
 KERNELS = {"linear": lambda X: X @ X.T, "rbf": qp.rbf}
 every_solver = pytest.mark.parametrize("make", SOLVERS.values(), ids=SOLVERS.keys())
@@ -204,8 +212,8 @@ def test_npa_uses_two_rows_per_step(kind):
     start = gram_of(X)
     u = problem.start()
     problem.gradient(u, start)
-    if problem.n_groups == 2:  # each hull's own part of the gradient
-        problem.gradient(np.where(problem.group == 0, u, 0.0), start)
+    for k in range(problem.n_groups - 1):  # each hull's own part of the gradient
+        problem.gradient(np.where(problem.group == k, u, 0.0), start)
     solution = NPA().solve(problem, gram_of(X), stop=Stop(1e-6))
     assert solution.n_iter > 20
     assert solution.n_kernel_calls - start.n_calls == 2 * problem.m * solution.n_iter

@@ -31,7 +31,7 @@ def extremes(F, rises, falls, group):
     return out
 
 
-def reference_steps(problem, K, steps, target, cooling):
+def reference_steps(problem, K, steps, target, cooling, mirrored=True):
     """Algorithm 1.1 in plain NumPy, with the free variables of every class first."""
     Q = qp.dense_q(problem, K)
     u = problem.start()
@@ -57,7 +57,7 @@ def reference_steps(problem, K, steps, target, cooling):
                 if falls[t] and F[t] > F[i]:
                     best = max(best, ((F[t] - F[i]) ** 2 / (Q[i, i] + Q[t, t] - 2 * Q[i, t]), i, t))
                     calls += 1
-                if rises[t] and F[t] < F[j]:
+                if mirrored and rises[t] and F[t] < F[j]:
                     best = max(best, ((F[t] - F[j]) ** 2 / (Q[j, j] + Q[t, t] - 2 * Q[j, t]), t, j))
                     calls += 1
         _, i, j = best
@@ -102,6 +102,35 @@ def test_steps_and_kernel_calls_are_those_of_algorithm_1_1(cooling):
         np.testing.assert_allclose(found.u, history[t - 1], atol=1e-9)
     # A gradient may or may not equal another after rounding.
     assert found.n_kernel_calls - start.n_calls == pytest.approx(calls, rel=1e-3)
+
+
+def test_the_selection_as_printed_pairs_the_argmin_only():
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    problem = dual.all_distances(np.repeat([0, 1, 2], 30), 0.1)
+    history, calls = reference_steps(problem, qp.rbf(X, 0.5), 17, 2e-3, 0.0, mirrored=False)
+    both, _ = reference_steps(problem, qp.rbf(X, 0.5), 17, 2e-3, 0.0)
+    assert len(history) == 17 and np.abs(history[-1] - both[-1]).max() > 1e-3
+    # Then the two of a step that was not clipped are both the argmin, and rounding decides.
+    start = Gram(X, gamma=0.5, dtype="float64")
+    problem.gradient(problem.start(), start)
+    for t in (1, 2, 5, 17):
+        stop = Stop(1e-3, "paper", max_iter=t)
+        found = SMO("paper").solve(problem, Gram(X, gamma=0.5, dtype="float64"), stop=stop)
+        np.testing.assert_allclose(found.u, history[t - 1], atol=1e-9)
+    assert found.n_kernel_calls - start.n_calls == pytest.approx(calls, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [4, 5, 20])
+def test_the_selection_as_printed_finds_the_solution_with_a_small_cache(rows):
+    X, _ = load_iris(return_X_y=True)
+    problem, gram = iris_problem()
+    small = Gram(X, gamma=0.5, dtype="float64", cache_bytes=rows * 150 * 8)
+    found, other = (
+        SMO("paper").solve(problem, small, stop=Stop(1e-8)),
+        Batch().solve(problem, gram, stop=Stop(1e-8)),
+    )
+    assert found.status == "solved"
+    assert found.objective == pytest.approx(other.objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("cooling", [0.0, 0.2, 1.0])

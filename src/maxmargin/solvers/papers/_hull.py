@@ -1,9 +1,10 @@
 r"""The common part of the geometric solvers: points of hulls, and the extreme ones among them.
 
-They take the problems whose optimum is a point of least norm: of one hull (`minimum_norm`, `one_class_l2`)
-or of the difference of two (`nearest_points`). There the gradient :math:`g_j = \langle W, z_j\rangle` is
-the margin of vertex :math:`z_j = y_j(\phi(x_j), 1)` (in the ridged space), and :math:`\|W\|^2 = \sum u_j
-g_j`.
+They take the problems whose optimum is a point of least norm: of one hull (`minimum_norm`, `one_class_l2`) or
+of the difference of two (`nearest_points`); and the points of K hulls whose squared distances add up to the
+least (`squared_all_distances`), where :math:`\|W\|^2` stands for that sum. There the gradient :math:`g_j =
+\langle W, z_j\rangle` is the margin of vertex :math:`z_j = y_j(\phi(x_j), 1)` (in the ridged space), and
+:math:`\|W\|^2 = \sum u_j g_j`.
 
 Variables are kept hull by hull (`Hulls`): a hull is a range, so that its extremes are found in vectorised
 passes.
@@ -65,6 +66,9 @@ class Hulls(NamedTuple):
     there: NDArray[np.bool_]
     column: Index
     direct: bool
+    #: Hull of each vertex, and the factors of products between hulls, on top of the signs.
+    hull: Index
+    coupling: Floats
 
 
 @dataclass
@@ -81,8 +85,19 @@ class HullWork:
     column: Index
     #: Whether the columns are those of the rows as they are.
     direct: bool
+    #: Hull of each vertex, and the factors of products between hulls, on top of the signs.
+    hull: Index
+    coupling: Floats
     #: The least curvature of a step.
     tau: float
+
+    def vertices(self, state: State, there: NDArray[np.bool_]) -> Hulls:
+        """With the kernel rows that the cache holds now; `there` marks the vertices whose rows it has."""
+        problem, gram = state.problem, state.gram
+        return Hulls(
+            self.starts, self.sign, self.ridge, self.diag, problem.shift, gram.table,
+            gram.slot[problem.row[self.order]], there, self.column, self.direct, self.hull, self.coupling,
+        )  # fmt: skip
 
 
 H = TypeVar("H", bound=HullWork)
@@ -95,7 +110,7 @@ class HullSolver(Solver[H]):
     prefetch = costs.PREFETCH
 
     def accepts(self, problem: Dual) -> bool:
-        """Only problems that look for a point of least norm."""
+        """Only problems that look for points of hulls."""
         return problem.hull
 
     def _hulls(self, state: State) -> HullWork:
@@ -106,30 +121,28 @@ class HullSolver(Solver[H]):
         diag = problem.diag(gram)
         order = np.argsort(problem.group, kind="stable")
         column = gram.columns[problem.row][order]
-        assert problem.signs is not None
+        k, signs = problem.n_groups, problem.signs
         return HullWork(
             order=order,
             starts=np.searchsorted(problem.group[order], np.arange(problem.n_groups + 1)),
-            sign=problem.signs[order],
+            sign=np.ones(problem.m) if signs is None else signs[order],
             ridge=problem.ridge[order],
             diag=diag[order],
             column=column,
             direct=np.array_equal(column, np.arange(len(column))),
+            hull=problem.group[order],
+            coupling=problem.coupling if signs is None else np.ones((k, k)),
             tau=least_curvature(diag, gram),
         )
 
     def advance(self, state: State, work: H) -> None:
         """Steps until a row is missing (fetched, then on) or a slice of the budget is used."""
-        problem, gram, order = state.problem, state.gram, work.order
-        rows = problem.row[order]
+        problem, order = state.problem, work.order
         u, g = state.u[order], state.g[order]
         relative = self._relative(state, float(u @ g))
 
         def steps(there: Any, turn: Turn) -> None:
-            hulls = Hulls(
-                work.starts, work.sign, work.ridge, work.diag, problem.shift,
-                gram.table, gram.slot[rows], there[order], work.column, work.direct,
-            )  # fmt: skip
+            hulls = work.vertices(state, there[order])
             # ||W||^2 is kept current in the loop and refreshed here.
             self._steps(state, work, hulls, u, g, float(u @ g), relative, turn)
             state.u[order], state.g[order] = u, g
@@ -195,7 +208,8 @@ def no_extremes(n_hulls):
 def product(hulls, i, j):
     """<z_i, z_j> for i != j, from the row of i."""
     kernel = np.float64(hulls.table[hulls.slot[i], hulls.column[j]])
-    return hulls.sign[i] * hulls.sign[j] * (kernel + hulls.shift)
+    factor = hulls.coupling[hulls.hull[i], hulls.hull[j]]
+    return factor * hulls.sign[i] * hulls.sign[j] * (kernel + hulls.shift)
 
 
 @overload(cy.value, inline="always")
@@ -251,15 +265,21 @@ def add_vertices(hulls, g, i, j, a, b):
     """The margins after W has moved by ``a z_i + b z_j``."""
     g[i] += a * hulls.ridge[i]
     g[j] += b * hulls.ridge[j]
-    c, d = a * hulls.sign[i], b * hulls.sign[j]
-    constant = hulls.shift * (c + d)
-    row_i, row_j, sign = hulls.table[hulls.slot[i]], hulls.table[hulls.slot[j]], hulls.sign
-    if hulls.direct:
-        for t in range(len(g)):
-            g[t] += sign[t] * (c * row_i[t] + d * row_j[t] + constant)
-    else:
-        for t in range(len(g)):
-            g[t] += sign[t] * (c * row_i[hulls.column[t]] + d * row_j[hulls.column[t]] + constant)
+    row_i, row_j = hulls.table[hulls.slot[i]], hulls.table[hulls.slot[j]]
+    for k in range(len(hulls.starts) - 1):
+        start, end = hulls.starts[k], hulls.starts[k + 1]
+        c = a * hulls.sign[i] * hulls.coupling[k, hulls.hull[i]]
+        d = b * hulls.sign[j] * hulls.coupling[k, hulls.hull[j]]
+        constant = hulls.shift * (c + d)
+        some, sign = g[start:end], hulls.sign[start:end]
+        if hulls.direct:
+            line_i, line_j = row_i[start:end], row_j[start:end]
+            for t in range(len(some)):
+                some[t] += sign[t] * (c * line_i[t] + d * line_j[t] + constant)
+        else:
+            column = hulls.column[start:end]
+            for t in range(len(some)):
+                some[t] += sign[t] * (c * row_i[column[t]] + d * row_j[column[t]] + constant)
 
 
 @compiled(inline="always")

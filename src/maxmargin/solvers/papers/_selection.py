@@ -10,6 +10,8 @@ r"""Which pair SMO moves: the rules of Keerthi et al., of Fan, Chen and Lin, and
   may fall; mirrored, :math:`\arg\max F` over what may fall is paired over what may rise. The best pair of
   all classes is moved. As long as the free variables of some class violate the condition among themselves,
   only they are candidates.
+- The same as printed in Algorithm 1.1, `SMO(selection="paper")`: without the mirror image, which the paper
+  mentions after (8) only.
 
 The first stage is cooled: at first it ends at a share of the violation that the last selection among all
 variables found, and at the tolerance only when that has become small. To solve for the free variables exactly
@@ -134,10 +136,21 @@ def second_order(v, u, g, first, last, target, tau, need, report):
 
 
 @compiled()
-def staged(v, u, g, first, last, target, tau, cooling, found, need, report):
+def _request(first, last, mirrored, need, report):
+    """Ask for the rows that lead the selection in a class."""
+    need[report[NEEDED]] = first
+    report[NEEDED] += 1
+    if mirrored:
+        need[report[NEEDED]] = last
+        report[NEEDED] += 1
+
+
+@compiled()
+def staged(v, u, g, first, last, target, tau, cooling, mirrored, found, need, report):
     """The best pair with the first or the last of a class, among its free variables while these violate.
 
-    `found[0]` is the violation at the last selection among all variables, kept between calls.
+    Unless `mirrored`, with the first only. `found[0]` is the violation at the last selection among all
+    variables, kept between calls.
     """
     widest = extremes(u, g, v.lo, v.hi, v.group, True, first, last)
     free_only = widest > max(target, cooling * found[0])
@@ -150,10 +163,8 @@ def staged(v, u, g, first, last, target, tau, cooling, found, need, report):
         if first[k] < 0 or last[k] < 0 or not g[last[k]] - g[first[k]] > target:
             first[k] = last[k] = -1
             continue
-        missing = missing or not v.there[first[k]] or not v.there[last[k]]
-        need[report[NEEDED]] = first[k]
-        need[report[NEEDED] + 1] = last[k]
-        report[NEEDED] += 2
+        missing = missing or not v.there[first[k]] or (mirrored and not v.there[last[k]])
+        _request(first[k], last[k], mirrored, need, report)
     if missing:
         return -1, -1, 0
     report[NEEDED] = 0
@@ -172,7 +183,7 @@ def staged(v, u, g, first, last, target, tau, cooling, found, need, report):
             if gain > best:
                 best, i, j = gain, s, t
         s = last[k]
-        if rises and g[t] < g[s]:
+        if mirrored and rises and g[t] < g[s]:
             gain = (g[t] - g[s]) ** 2 / max(curvature(v, s, t), tau)
             looked += 1
             if gain > best:
@@ -183,8 +194,6 @@ def staged(v, u, g, first, last, target, tau, cooling, found, need, report):
         report[NEEDED] = 1
         for k in range(v.n_groups):
             if first[k] >= 0:
-                need[report[NEEDED]] = first[k]
-                need[report[NEEDED] + 1] = last[k]
-                report[NEEDED] += 2
+                _request(first[k], last[k], mirrored, need, report)
         return -1, -1, 0
     return i, j, looked

@@ -15,7 +15,7 @@ from maxmargin.solvers.papers._fetch import CALLS, ITERATIONS, NEEDED, STUCK
 from maxmargin.solvers.papers._selection import curvature, most_violating, second_order, staged
 
 #: Rules of selection, see `maxmargin.solvers.papers._selection`.
-FIRST_ORDER, SECOND_ORDER, STAGED = range(3)
+FIRST_ORDER, SECOND_ORDER, STAGED, PRINTED = range(4)
 
 
 class Rule(NamedTuple):
@@ -43,8 +43,9 @@ def pair_steps(v, u, g, rule, cycles, most_rows, turn):
     budget, need, report, flag = turn
     first, last = np.empty(v.n_groups, np.int64), np.empty(v.n_groups, np.int64)
     while report[ITERATIONS] < budget and not raised(flag):
-        if kind == STAGED:
-            i, j, looked = staged(v, u, g, first, last, target, tau, cooling, found, need, report)
+        if kind >= STAGED:
+            both = kind == STAGED
+            i, j, looked = staged(v, u, g, first, last, target, tau, cooling, both, found, need, report)
         elif kind == SECOND_ORDER:
             i, j, looked = second_order(v, u, g, first, last, target, tau, need, report)
         else:

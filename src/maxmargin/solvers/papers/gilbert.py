@@ -155,8 +155,9 @@ def _gilbert_steps(hulls, u, g, square, relative, by_gap, turn):
             return
         if report[NEEDED] > 0:
             return
-        if n_hulls == 2:
-            own += 2.0 * product(hulls, extremes.first[0], extremes.first[1])
+        for k in range(n_hulls):
+            for other in range(k):
+                own += 2.0 * product(hulls, extremes.first[k], extremes.first[other])
         distance = own - 2.0 * towards + square  # ||z - W||^2
         step = min((square - towards) / distance, 1.0) if distance > 0.0 else 0.0
         if not step > 1e-17:

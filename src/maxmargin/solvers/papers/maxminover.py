@@ -24,7 +24,7 @@ ask for the slacks
 .. math:: \xi_i = e_i / \rho,\qquad e_i = \max(0,\; m_k - (s_i - r_i u_i)) \le r_i u_i,
 
 where :math:`s_i - r_i u_i` is the margin without the ridge :math:`r_i = 1/C_i`. Where :math:`r_i = 0` the
-slack is 0, as it must be. So
+slack is 0, as it must be. (With K hulls W has a part for each, and the offsets add up to 0: the same.) So
 
 .. math::
 
@@ -69,7 +69,6 @@ from maxmargin.solvers.papers._hull import (
     CALLS,
     ITERATIONS,
     NEEDED,
-    Hulls,
     HullSolver,
     HullWork,
     Turn,
@@ -219,11 +218,7 @@ class MaxMinOver(HullSolver[CounterWork]):
         high = np.where(u > 0, s, -np.inf)
         ends = [(a + np.argmin(s[a:b]), a + np.argmax(high[a:b])) for a, b in hulls]
         gram.ensure(row[np.ravel(ends)])
-        vertices = Hulls(
-            work.starts, work.sign, work.ridge, work.diag, problem.shift, gram.table, gram.slot[row],
-            gram.held(row), work.column, work.direct,
-        )  # fmt: skip
-        return float(fitting_total(vertices, u, s))
+        return float(fitting_total(work.vertices(state, gram.held(row)), u, s))
 
     def rows_replaced(self, state: State, work: CounterWork) -> CounterWork:
         """The counters stay."""

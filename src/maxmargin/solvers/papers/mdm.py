@@ -11,8 +11,8 @@ moves weight from the worst vertex that has any to the best one,
     \lambda = \min\left(\alpha_U, \frac{d_U - d_L}{\|z_L - z_U\|^2}\right),\quad
     W \leftarrow W + \lambda(z_L - z_U),
 
-and training stops at :math:`d_U - d_L \le \gamma\|W\|^2`. With two hulls the step is made in the one where
-:math:`d_U - d_L` is larger.
+and training stops at :math:`d_U - d_L \le \gamma\|W\|^2`. With two hulls, or K, the step is made in the one
+where :math:`d_U - d_L` is largest.
 
 **Relatives.** The margins are the gradient of the dual, so L and U are the pair that violates its
 optimality most: MDM is SMO with Keerthi's modification 2 on the minimum-norm dual (the paper's section 2),
@@ -149,7 +149,8 @@ class MDM(HullSolver[MDMWork]):
 @compiled(fastmath=REORDER)
 def _second_order(hulls, g, bar, start, end, lower, tau, gains):
     """The vertex U of largest decrease for a given L, and that decrease (twice)."""
-    low, diag, twice = g[lower], hulls.diag[lower], 2.0 * hulls.sign[lower]
+    own = hulls.hull[lower]
+    low, diag, twice = g[lower], hulls.diag[lower], 2.0 * hulls.sign[lower] * hulls.coupling[own, own]
     row = hulls.table[hulls.slot[lower]]
     some, allowed, sign = g[start:end], bar[start:end], hulls.sign[start:end]
     others, column = hulls.diag[start:end], hulls.column[start:end]

@@ -45,7 +45,7 @@ from maxmargin.solvers.state import State
 
 @dataclass
 class NPAWork(HullWork):
-    """Also: of two hulls, the products of all vertices with the point of each."""
+    """Also: of several hulls, the products of all vertices with the point of each."""
 
     parts: Floats | None
 
@@ -75,13 +75,14 @@ class NPA(HullSolver[NPAWork]):
         _triangle_steps(hulls, u, g, self._parts(state, work, g), square, relative, work.tau, turn)
 
     def begin(self, state: State) -> NPAWork:
-        """The hulls and the products with the first one's point; here, as it may move rows in the cache."""
+        """The hulls and the products with their points; here, as it may move rows in the cache."""
         problem, hulls = state.problem, self._hulls(state)
         parts = None
-        if problem.n_groups == 2:
-            one = np.where(problem.group == 0, state.u, 0.0)
-            first = problem.gradient(one, state.gram)[hulls.order]
-            parts = np.stack([first, first])
+        if problem.n_groups > 1:
+            parts = np.zeros((problem.n_groups, problem.m))
+            for k in range(problem.n_groups - 1):
+                one = np.where(problem.group == k, state.u, 0.0)
+                parts[k] = problem.gradient(one, state.gram)[hulls.order]
         return NPAWork(**vars(hulls), parts=parts)
 
     @staticmethod
@@ -89,7 +90,7 @@ class NPA(HullSolver[NPAWork]):
         """Row k: the products <x_k, z_j> with the point of hull k; they add up to g."""
         if work.parts is None:
             return g[None, :]
-        work.parts[1] = g - work.parts[0]
+        work.parts[-1] = g - work.parts[:-1].sum(axis=0)
         return work.parts
 
 
@@ -133,8 +134,9 @@ def _triangle_steps(hulls, u, g, parts, square, relative, tau, turn):
     while report[ITERATIONS] < budget and not raised(flag):
         select(hulls, g, bar, extremes)
         k = 0
-        if n_hulls == 2 and extremes.most[1] - extremes.least[1] > extremes.most[0] - extremes.least[0]:
-            k = 1
+        for other in range(1, n_hulls):
+            if extremes.most[other] - extremes.least[other] > extremes.most[k] - extremes.least[k]:
+                k = other
         lower, upper = extremes.first[k], extremes.last[k]
         if not extremes.most[k] - extremes.least[k] > relative * square:
             return
@@ -165,7 +167,7 @@ def _triangle_steps(hulls, u, g, parts, square, relative, tau, turn):
                 u[t] *= 1.0 - b
                 bar[t] = 0.0 if u[t] > 0.0 else BAR
             for t in range(m):
-                if n_hulls == 2:
+                if n_hulls > 1:
                     g[t] -= b * own[t]
                 own[t] *= 1.0 - b
         # x moves by (b + a weight) z_L - a weight z_U, on top of the shrinking.
@@ -177,7 +179,7 @@ def _triangle_steps(hulls, u, g, parts, square, relative, tau, turn):
             u[upper] = 0.0
             bar[upper] = BAR
         add_vertices(hulls, own, lower, upper, enter, -leave)
-        if n_hulls == 2:
+        if n_hulls > 1:
             add_vertices(hulls, g, lower, upper, enter, -leave)
         square -= 2.0 * gain
         report[ITERATIONS] += 1

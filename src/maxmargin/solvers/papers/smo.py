@@ -13,7 +13,8 @@ where they differ most. Second order keeps i, takes the j of largest decrease
 :math:`(g_j - g_i)^2 / (Q_{ii} + Q_{jj} - 2Q_{ij})`, and compares the groups by that decrease. A
 curvature that is not positive (equal points, indefinite kernels) becomes a small positive number.
 
-The second order on the All-Distances dual is Algorithm 1.1 of its paper, see `_selection`.
+The second order on the All-Distances dual is Algorithm 1.1 of its paper with what its text adds, see
+`_selection`; `selection="paper"` is Algorithm 1.1 as printed.
 
 Kernel calls per iteration: 2m (first order), 3m (second order), as the papers count; a step along a cycle
 of M variables (see `maxmargin.solvers.papers._cycles`) takes M m and includes the last pair step.
@@ -33,10 +34,10 @@ from maxmargin.solvers.base import Solver
 from maxmargin.solvers.papers._cycles import Cycles
 from maxmargin.solvers.papers._fetch import Turn, check_room, least_curvature, run
 from maxmargin.solvers.papers._selection import Variables
-from maxmargin.solvers.papers._smo_steps import FIRST_ORDER, SECOND_ORDER, STAGED, Rule, pair_steps
+from maxmargin.solvers.papers._smo_steps import FIRST_ORDER, PRINTED, SECOND_ORDER, STAGED, Rule, pair_steps
 from maxmargin.solvers.state import State
 
-_RULES = {"first-order": FIRST_ORDER, "second-order": SECOND_ORDER, "staged": STAGED}
+_RULES = {"first-order": FIRST_ORDER, "second-order": SECOND_ORDER, "staged": STAGED, "paper": PRINTED}
 
 
 @dataclass
@@ -59,8 +60,9 @@ class SMO(Solver[SMOWork]):
 
     Parameters
     ----------
-    selection : {"second-order", "first-order", "staged"}
-        How the pair is chosen.
+    selection : {"second-order", "first-order", "staged", "paper"}
+        How the pair is chosen. "staged" is the second order of the All-Distances dual for any other; "paper"
+        is the selection (8) of its paper with the argmin only, as printed in Algorithm 1.1, without cooling.
     prefetch : int
         When a row is missing, rows of this many further violators are computed with it. 0 computes
         no row that is not used.
@@ -93,12 +95,12 @@ class SMO(Solver[SMOWork]):
     ) -> None:
         if selection not in _RULES:
             raise ValueError(
-                f"selection must be 'first-order', 'second-order' or 'staged', got {selection!r}."
+                f"selection must be 'first-order', 'second-order', 'staged' or 'paper', got {selection!r}."
             )
         if not 0 <= cooling <= 1:
             raise ValueError(f"cooling must be between 0 and 1, got {cooling!r}.")
         self.selection, self.prefetch, self.accelerate = selection, prefetch, bool(accelerate)
-        self.cooling = float(cooling)
+        self.cooling = 0.0 if selection == "paper" else float(cooling)
 
     def __repr__(self) -> str:
         more = ", accelerate=True" if self.accelerate else ""
