@@ -18,6 +18,7 @@ import growth_cells  # noqa: E402
 import leave_one_out  # noqa: E402
 import page_tables  # noqa: E402
 import peers  # noqa: E402
+import quantiles  # noqa: E402
 import selection  # noqa: E402
 import selection_variety  # noqa: E402
 import threads  # noqa: E402
@@ -42,6 +43,13 @@ def test_the_scores_of_all_nodes_are_compared():
     assert found["their score at our best node, below their best"] == pytest.approx(0.05)
     with pytest.raises(AssertionError):
         selection.compared(search_with([0.5, 0.8]), search_with([0.5]))
+
+
+def test_predicted_quantiles_are_judged_by_loss_coverage_and_crossing():
+    values = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [2.0, 1.0, 3.0], [0.0, 2.0, 1.0]])
+    found = quantiles.judged(values, np.array([1.0, 2.5, 2.0, 1.0]))
+    losses = [(0.05 * (1.0 + 2.5 + 1.0)) / 4, 0.5 * (1.5 + 1.0 + 1.0) / 4, (0.95 * 0.5 + 0.05 * 2.0) / 4]
+    assert found == {"loss": pytest.approx(np.mean(losses)), "covered": 0.75, "crossing": 0.5}
 
 
 @pytest.mark.parametrize(("most", "runs"), [(100, 3), (10, 1)])
