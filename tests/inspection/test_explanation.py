@@ -23,6 +23,7 @@ from maxmargin import (
     CellSVC,
     CrammerSingerSVC,
     IncrementalSVC,
+    IncrementalSVR,
     L2OneClassSVM,
     NuSVC,
     NuSVR,
@@ -44,7 +45,9 @@ MODELS = [
     (CrammerSingerSVC(), TWO), (CrammerSingerSVC(), THREE), (AllDistancesSVC(), TWO),
     (AllDistancesSVC(), THREE), (SVR(), X[:, :2]), (NuSVR(), X[:, :3]), (SVC(bias="penalised"), TWO),
     (sklearn.svm.SVC(), TWO), (sklearn.svm.NuSVC(nu=0.2, decision_function_shape="ovo"), THREE),
-    (sklearn.svm.SVR(), X[:, 0]), (sklearn.svm.OneClassSVM(), None),
+    (IncrementalSVC(gamma=0.3, loss="hinge"), TWO), (IncrementalSVR(gamma=0.3), X[:, 0]),
+    (IncrementalSVC(gamma=0.3, decision_function_shape="ovo"), THREE), (sklearn.svm.SVR(), X[:, 0]),
+    (sklearn.svm.OneClassSVM(), None),
 ]  # fmt: skip
 KINDS = [f"{type(model).__module__.split('.')[0]} {type(model).__name__}" for model, _ in MODELS]
 

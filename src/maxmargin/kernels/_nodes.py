@@ -63,6 +63,52 @@ def _factors(x: Any, z: Any, out: Any, distance: Callable[..., Any]) -> Any:
 
 
 @intrinsic
+def copy_features(typingctx: Any, mine: Any, other: Any, features: Any, n: Any, p: Any, q: Any) -> Any:
+    """``p[j], q[j] = mine[features[j]], other[features[j]]`` for arrays of shape (n, LANES)."""
+    signature = types.void(mine, other, features, types.int64, p, q)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointers = [_pointer(context, builder, signature, args, k) for k in (0, 1, 2, 4, 5)]
+        vectors = _Vectors(builder, _F64)
+
+        def body(j: Any, at: Any, run: list[Any]) -> list[Any]:
+            start = builder.mul(builder.load(builder.gep(pointers[2], [j])), _I64(LANES))
+            for part in _parts(vectors):
+                for source, target in ((pointers[0], pointers[3]), (pointers[1], pointers[4])):
+                    value = vectors.load(source, builder.add(start, part))
+                    vectors.store(value, target, builder.add(at, part))
+            return []
+
+        _features(builder, "copy", args[3], [], body)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def multiply(typingctx: Any, factors: Any, features: Any, n: Any, product: Any) -> Any:
+    """``product *= product over j < n of factors[features[j]]`` for `product` of shape (LANES,)."""
+    signature = types.void(factors, features, types.int64, product)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source, index, target = (_pointer(context, builder, signature, args, k) for k in (0, 1, 3))
+        vectors = _Vectors(builder, _F64)
+        parts = _parts(vectors)
+
+        def body(j: Any, at: Any, run: list[Any]) -> list[Any]:
+            start = builder.mul(builder.load(builder.gep(index, [j])), _I64(LANES))
+            loaded = [vectors.load(source, builder.add(start, part)) for part in parts]
+            return [builder.fmul(x, f) for x, f in zip(run, loaded, strict=True)]
+
+        ends = _features(builder, "multiply", args[2], [vectors.load(target, part) for part in parts], body)
+        for part, value in zip(parts, ends, strict=True):
+            vectors.store(value, target, part)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
 def measure(typingctx: Any, p: Any, q: Any, n: Any, spread: Any, largest: Any) -> Any:
     """``spread += sum of |p[j] - q[j]| / (p[j] + q[j])``, and ``largest *= product of max(p[j], q[j])``.
 

@@ -35,7 +35,15 @@ from scipy.special import roots_legendre
 
 from maxmargin._compiled.jit import IN_ORDER, compiled
 from maxmargin._types import Floats
-from maxmargin.kernels._nodes import LANES, add_two_nodes, laplacian_factors, measure, rbf_factors
+from maxmargin.kernels._nodes import (
+    LANES,
+    add_two_nodes,
+    copy_features,
+    laplacian_factors,
+    measure,
+    multiply,
+    rbf_factors,
+)
 
 # Exponents of 2 are squared distances or absolute differences.
 RBF, LAPLACIAN = range(2)
@@ -130,15 +138,6 @@ def mean_factors(kind, scale, background, vectors, out):
         out[s] /= len(background)
 
 
-@compiled(fastmath=IN_ORDER)
-def _add_product(factors, product, out):
-    """Add the product of all factors of each support vector."""
-    product[:] = 1.0
-    for j in range(len(factors)):
-        product *= factors[j]
-    out += product
-
-
 @compiled()
 def _workspace(d):
     """Arrays for `_play`."""
@@ -146,10 +145,11 @@ def _workspace(d):
 
 
 @compiled(fastmath=IN_ORDER)
-def _play(p, q, n, constant, rules, work):
+def _play(p, q, n, active, constant, rules, work):
     """The values of a game of n players, or no rows if they are nothing.
 
-    `p` and `q` are of shape (at least n, LANES), `constant` are factors outside the game.
+    `p` and `q` are of shape (at least n, LANES) and differ for `active` players; `constant` are factors
+    outside the game.
     """
     before, total, spread, largest = work
     spread[:] = 0.0
@@ -158,7 +158,7 @@ def _play(p, q, n, constant, rules, work):
     if largest.max() < _NOTHING:
         return total[:0]
     widest, rule = spread.max(), 0
-    while rule < rules.exact[n] and rules.limits[rule] < widest:
+    while rule < rules.exact[active] and rules.limits[rule] < widest:
         rule += 1
     total[:n] = 0.0
     for node in range(rules.starts[rule], rules.starts[rule + 1], 2):
@@ -171,12 +171,13 @@ def _play(p, q, n, constant, rules, work):
 
 
 @compiled()
-def _all_differ(x, y):
-    """Whether no feature has the same value in two rows."""
-    same = 0
+def _differing(x, y, at, same):
+    """Number of features with different values in two rows; `at` gets them, and `same` the others."""
+    n = 0
     for j in range(len(x)):
-        same += x[j] == y[j]
-    return same == 0
+        at[n] = same[j - n] = j
+        n += x[j] != y[j]
+    return n
 
 
 @compiled(fastmath=IN_ORDER)
@@ -203,31 +204,27 @@ def add_joint(kind, scale, rows, background, vectors, coef, rules, out):
     n, d = rows.shape
     own, values = np.empty((n, d, LANES)), np.empty((n * d + 1, LANES))
     other, p, q = np.empty((d, LANES)), np.empty((d, LANES)), np.empty((d, LANES))
-    work, constant = _workspace(d), np.empty(LANES)
-    players = np.empty(d, np.int64)
+    work, constant, everyone = _workspace(d), np.empty(LANES), np.arange(d)
+    players, others = np.empty(d, np.int64), np.empty(d, np.int64)
     for s in range(len(vectors)):
         for r in range(n):
             _factors(kind, scale, rows[r], vectors[s], own[r])
         values[:] = 0.0
         for b in range(len(background)):
             _factors(kind, scale, background[b], vectors[s], other)
-            _add_product(other, constant, values[n * d])
+            constant[:] = 1.0
+            multiply(other, everyone, d, constant)
+            values[n * d] += constant
             for r in range(n):
                 to = values[r * d : r * d + d]
                 constant[:] = 1.0
-                if _all_differ(rows[r], background[b]):
-                    _add(_play(own[r], other, d, constant, rules, work), to)
+                size = _differing(rows[r], background[b], players, others)
+                if 2 * size >= d:  # factors of equal features are copied only where that is less work
+                    _add(_play(own[r], other, d, size, constant, rules, work), to)
                     continue
-                size = 0
-                for j in range(d):
-                    if rows[r, j] == background[b, j]:
-                        constant *= other[j]
-                    else:
-                        p[size] = own[r, j]
-                        q[size] = other[j]
-                        players[size] = j
-                        size += 1
-                found = _play(p, q, size, constant, rules, work)
+                copy_features(own[r], other, players, size, p, q)
+                multiply(other, others, d - size, constant)
+                found = _play(p, q, size, size, constant, rules, work)
                 for j in range(len(found)):
                     to[players[j]] += found[j]
         out += np.dot(values, coef[s])
@@ -238,12 +235,14 @@ def add_independent(kind, scale, rows, means, vectors, coef, rules, out):
     """The same for games with the mean factors of the background, see `mean_factors`."""
     n, d = rows.shape
     own, values = np.empty((d, LANES)), np.empty((n * d + 1, LANES))
-    work, constant = _workspace(d), np.empty(LANES)
+    work, constant, everyone = _workspace(d), np.empty(LANES), np.arange(d)
     for s in range(len(vectors)):
         values[:] = 0.0
-        _add_product(means[s], constant, values[n * d])
+        constant[:] = 1.0
+        multiply(means[s], everyone, d, constant)
+        values[n * d] += constant
         constant[:] = 1.0
         for r in range(n):
             _factors(kind, scale, rows[r], vectors[s], own)
-            _add(_play(own, means[s], d, constant, rules, work), values[r * d : r * d + d])
+            _add(_play(own, means[s], d, d, constant, rules, work), values[r * d : r * d + d])
         out += np.dot(values, coef[s])
