@@ -16,7 +16,9 @@ import all_distances  # noqa: E402
 import figures  # noqa: E402
 import growth_cells  # noqa: E402
 import leave_one_out  # noqa: E402
+import linear  # noqa: E402
 import page_tables  # noqa: E402
+import page_tables_scale  # noqa: E402
 import peers  # noqa: E402
 import quantiles  # noqa: E402
 import selection  # noqa: E402
@@ -157,6 +159,30 @@ def test_a_rival_that_is_not_as_good_does_not_count_in_means_and_is_marked(monke
     assert (found["LinearSVC"], found["LinearSVC.rows"]) == (pytest.approx(2.0), 1)
     monkeypatch.setattr(page_tables, "rows_of", lambda name: rows)
     assert "50 (not as good)" in page_tables.variety()
+
+
+@pytest.mark.parametrize("loss", linear.LOSSES)
+def test_linear_models_are_compared_at_the_same_value_of_their_own_problems(loss):
+    row = linear.one("synthetic", 300, loss, 1.0, 60.0)
+    for model in row["models"].values():
+        assert -1e-9 <= model["excess"] <= 1e-4
+        assert 0 < model["seconds"]["0.001"] <= model["seconds"]["0.0001"]
+    assert linear.ratio(row, "0.001") > 0
+    row["models"]["LinearSVC"]["seconds"]["0.001"] = None
+    assert linear.ratio(row, "0.001") is None
+    assert "excess" in linear.shown(row)["LinearSVC: s to 0.001"]
+
+
+def test_the_table_of_linear_models_marks_what_was_not_reached(monkeypatch, tmp_path):
+    model = {"seconds": {"0.001": 2.0}, "tightest": 9.0}
+    late = {"seconds": {"0.001": None}, "tightest": 9.0}
+    row = {"data": "a", "n": 5, "d": 2, "loss": "hinge", "C": 1.0}
+    row["models"] = {"LinearSVC": late, "SVC": model, "SVC, penalised": model}
+    monkeypatch.setattr(page_tables_scale, "rows_of", lambda name: [row])
+    monkeypatch.setattr(page_tables_scale, "RESULTS", tmp_path)
+    assert "not recorded" in page_tables_scale.linear()
+    (tmp_path / "linear.json").touch()
+    assert "| 9 (not reached) | 2 | 2 | - |" in page_tables_scale.linear()
 
 
 def test_rows_in_a_file_are_the_same_by_way_of_parquet(tmp_path, monkeypatch):

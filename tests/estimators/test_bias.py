@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -145,8 +146,11 @@ def test_gaps_are_bounds_where_values_are_tiny_or_huge(scale, solver):
         model = SVC(
             kernel="linear", loss="squared_hinge", bias="penalised", solver=solver, max_iter=5000
         ).fit(X, y)
-    found, wide = coefficients(model, len(y)).astype(np.longdouble), X.astype(np.longdouble)
-    primal, own = values(found, wide @ (wide.T @ found), signed(y), 1.0, "squared_hinge")
+    found = coefficients(model, len(y))
+    rows = [[Fraction(v) for v in row] for row in X.tolist()]
+    w = [sum(a * row[k] for a, row in zip(map(Fraction, found), rows, strict=True)) for k in range(3)]
+    score = np.array([float(sum(a * b for a, b in zip(row, w, strict=True))) for row in rows])
+    primal, own = values(found, score, signed(y), 1.0, "squared_hinge")
     assert primal - own <= model.dual_gap_[0] * (1 + 1e-9)
 
 

@@ -126,6 +126,8 @@ CHOLESKY_SOLVE = 0.2
 PROXIMAL_START = 2.5
 #: Newton steps for weights, at most and typically. [steps; a9a, covtype, ijcnn1]
 PROXIMAL_MOST, PROXIMAL_TYPICAL = 300, 60
+#: The same, typically, of squared slacks. [steps; a9a, covtype, ijcnn1]
+PRIMAL_TYPICAL = 12
 #: Features up to which they are taken at the beginning, if there are so many variables per feature; and up to
 #: which they are taken at all. [features, variables, features; a9a, w8a, covtype, ijcnn1]
 PROXIMAL_AT_ONCE, PROXIMAL_ROWS, PROXIMAL_FEATURES = 150, 50, 1000

@@ -15,6 +15,12 @@ line search solve it, each for one matrix of all features over the variables A w
 A large ε smooths the problem; each proximal step starts where the one before ended, with a smaller ε. This is
 the augmented Lagrangian method for the primal problem (Li, Sun and Toh, "A highly efficient semismooth Newton
 augmented Lagrangian method", 2018). Its number of steps hardly depends on C, unlike that of pair steps.
+
+A ridge r of squared slacks is such a term by itself, around 0: with ε = r and c = 0 there is a single step,
+and it is Newton's method for the primal problem (Keerthi and DeCoste, "A modified finite Newton method for
+fast solution of large scale linear SVMs", 2005). A penalised bias of scale s (see `maxmargin.dual`) adds
+:math:`-\lambda^2 / (2 s^2)` to the function of λ, whose equation becomes :math:`E^\top u = \lambda / s^2`,
+without its variable.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ import numpy as np
 from maxmargin._compiled.limits import check, current
 from maxmargin._types import Floats, Index, LinearData, Rows
 from maxmargin.dual import Dual, middles, widest
+from maxmargin.dual.penalised import of_samples, with_bias
 from maxmargin.solvers import _cholesky as cholesky
 from maxmargin.solvers import costs
 
@@ -43,9 +50,10 @@ _FALL = ((4, 0.1), (10, 0.25), (np.inf, 0.5))
 
 @dataclass
 class _Point:
-    """Weights, and F w + E λ - p for all variables."""
+    """Weights, multipliers, and F w + E λ - p for all variables of samples."""
 
     w: Floats
+    multiplier: Floats
     c: Floats
 
 
@@ -56,11 +64,20 @@ class ProximalNewton:
         assert problem.signs is not None and gram.features is not None
         self.problem, self.n = problem, gram.n
         self.data: LinearData = gram.features
-        self.norm = np.sqrt(gram.diag)[problem.row]
-        self._signs = None if (problem.signs == 1).all() else problem.signs
-        self._plain = problem.plain and problem.m == self.n
+        #: Of the samples: a penalised bias has no variable here.
+        self.p, self.lo, self.hi, ridge, signs = (
+            of_samples(problem, of)
+            for of in (problem.p, problem.lo, problem.hi, problem.ridge, problem.signs)
+        )
+        self.row, self.group = problem.row[: len(self.p)], problem.group[: len(self.p)]
+        self.ridge = float(ridge[0])
+        #: By how much a multiplier changes the sum of its group.
+        self.give = 1.0 / float(problem.ridge[-1]) if problem.penalised else 0.0
+        self.norm = np.sqrt(gram.diag)[self.row]
+        self._signs = None if (signs == 1).all() else signs
+        self._plain = self._signs is None and np.array_equal(self.row, np.arange(self.n))
         self._all = np.arange(self.n)
-        self.width = float(np.mean(problem.hi - problem.lo))
+        self.width = float(np.mean(self.hi - self.lo))
 
     # -- products -------------------------------------------------------------------------------
 
@@ -68,14 +85,14 @@ class ProximalNewton:
         """F'u."""
         u = u if self._signs is None else u * self._signs
         if not self._plain:
-            u = np.bincount(self.problem.row, weights=u, minlength=self.n).astype(np.float64, copy=False)
+            u = np.bincount(self.row, weights=u, minlength=self.n).astype(np.float64, copy=False)
         there = np.flatnonzero(u)
         return self.data.weights(there, u[there])
 
     def values(self, w: Floats) -> Floats:
         """F w."""
         f = self.data.values(w, self._all)
-        f = f if self._plain else f[self.problem.row]
+        f = f if self._plain else f[self.row]
         return f if self._signs is None else f * self._signs
 
     def sums(self, u: Floats) -> Floats:
@@ -86,71 +103,81 @@ class ProximalNewton:
 
     def solve(self, u: Floats, target: float, most: int) -> tuple[Floats, int]:
         """A point with a violation below `target` if possible, from u; and the Newton steps taken."""
-        problem = self.problem
+        u = of_samples(self.problem, u)
         w = self.weights(u)
-        g = self.values(w) - problem.p
-        low, high = problem.extremes(u, g)
-        middle = middles(low, high)
-        at = _Point(w, g - middle[problem.group])
-        # h is what the proximal term adds to a gradient at most.
+        low, high = self._extremes(u, w)
+        multiplier = -middles(low, high)
+        at = _Point(w, multiplier, self.values(w) - self.p + multiplier[self.group])
+        # h is what the proximal term adds to a gradient at most; with a ridge only errors depend on it.
         first, last = costs.PROXIMAL_START * widest(low, high), _SMALLEST * target
-        h, centre, before = first, u, u
+        h, centre, before = first, np.zeros_like(u) if self.ridge else u, u
         steps = since = 0
         while steps < most and h > 0 and np.isfinite(h) and not current().over:
-            free = centre - at.c * (self.width / h)
-            u = np.clip(free, problem.lo, problem.hi)
+            free = centre - (at.c / self.ridge if self.ridge else at.c * (self.width / h))
+            u = np.clip(free, self.lo, self.hi)
             inside = np.flatnonzero(u == free)
             w = w + self.weights(u - before)
             before = u
-            dw, ds = w - at.w, self.sums(u) - problem.sums
+            dw, ds = w - at.w, self.sums(u) - self.problem.sums - self.give * at.multiplier
             error = max(_FINE, _ROUGH * (h / first) ** 2)
             size = np.abs(u)
+            width = float(size.mean()) if self.ridge else self.width
             enough = error * float(np.linalg.norm(w)) + _ROUNDING * float(size @ self.norm)
-            enough_sum = error * self.width * max(1, len(inside)) + _ROUNDING * float(size.sum())
+            enough_sum = error * width * max(1, len(inside)) + _ROUNDING * float(size.sum())
             if np.linalg.norm(dw) > enough or np.abs(ds).max() > enough_sum:
-                at = self._newton(at, centre, h / self.width, inside, dw, ds)
+                at = self._newton(at, centre, self.ridge or h / width, inside, dw, ds)
                 steps, since = steps + 1, since + 1
                 continue
             w = self.weights(u)
-            done = widest(*problem.extremes(u, self.values(w) - problem.p)) <= target
+            done = widest(*self._extremes(u, w)) <= target
             if done or (since == 0 and h == last):  # no further progress in this precision
                 break
             fall = next(fall for count, fall in _FALL if since <= count)
-            centre, h, since = u, max(last, h * fall), 0
-        return u, steps
+            h, since = max(last, h * fall), 0
+            centre = centre if self.ridge else u
+        return with_bias(self.problem, u), steps
+
+    def _extremes(self, u: Floats, w: Floats) -> tuple[Floats, Floats]:
+        """Those of the problem at u, whose weights are w."""
+        g, problem = self.values(w) - self.p + self.ridge * u, self.problem
+        full = with_bias(problem, u)
+        return problem.extremes(full, np.append(g, problem.ridge[-1] * full[-1]) if problem.penalised else g)
 
     def _newton(
         self, at: _Point, centre: Floats, eps: float, inside: Index, dw: Floats, ds: Floats
     ) -> _Point:
         """A Newton step, as far as it improves the concave function whose gradient is (dw, ds)."""
-        problem, d = self.problem, self.data.d
+        d = self.data.d
         check()
         matrix = self._matrix(inside, eps)
         step = cholesky.solve(cholesky.factor(matrix), np.concatenate([dw, ds]))
         vw, vs = step[:d], step[d:]
-        change = self.values(vw) + vs[problem.group]
-        slope, linear, square = float(dw @ vw + ds @ vs), float(at.w @ vw + problem.sums @ vs), float(vw @ vw)
+        change = self.values(vw) + vs[self.group]
+        slope = float(dw @ vw + ds @ vs)
+        linear = float(at.w @ vw + (self.problem.sums + self.give * at.multiplier) @ vs)
+        square = float(vw @ vw + self.give * (vs @ vs))
 
         def derivative(t: float) -> float:
-            u = np.clip(centre - (at.c + t * change) / eps, problem.lo, problem.hi)
+            u = np.clip(centre - (at.c + t * change) / eps, self.lo, self.hi)
             return float(change @ u) - linear - t * square
 
         t = _root(derivative, slope)
-        return _Point(at.w + t * vw, at.c + t * change)
+        return _Point(at.w + t * vw, at.multiplier + t * vs, at.c + t * change)
 
     def _matrix(self, inside: Index, eps: float) -> Floats:
         """The matrix of a Newton step for weights and multipliers, symmetric."""
         problem, d = self.problem, self.data.d
         k = d + problem.n_groups
         H = np.zeros((k, k))
-        H[:d, :d] = self.data.normal(problem.row[inside])
+        H[:d, :d] = self.data.normal(self.row[inside])
         for group in range(problem.n_groups):
-            members = inside if problem.n_groups == 1 else inside[problem.group[inside] == group]
+            members = inside if problem.n_groups == 1 else inside[self.group[inside] == group]
             ones = np.ones(len(members)) if self._signs is None else self._signs[members]
-            H[d + group, :d] = self.data.weights(problem.row[members], ones)
+            H[d + group, :d] = self.data.weights(self.row[members], ones)
             H[d + group, d + group] = max(len(members), 1e-3)
         H /= eps
         H[np.arange(d), np.arange(d)] += 1.0
+        H[np.arange(d, k), np.arange(d, k)] += self.give
         H[np.arange(k), np.arange(k)] *= 1.0 + 1e-12  # a group within a subspace of the features
         return np.tril(H) + np.tril(H, -1).T
 

@@ -10,6 +10,7 @@ from maxmargin._types import Floats, LinearData
 from maxmargin.dual import Dual
 from maxmargin.dual._extremes import missing
 from maxmargin.dual._group import shift_sum
+from maxmargin.dual.penalised import of_samples
 from maxmargin.solvers import costs
 from maxmargin.solvers.batch.coordinates import descend
 from maxmargin.solvers.batch.progress import Progress
@@ -63,12 +64,15 @@ def suits(state: State) -> bool:
 def newton_cost(state: State, data: LinearData) -> float:
     """Nominal seconds of all Newton steps; infinite where they cannot be taken."""
     problem = state.problem
-    box = np.isfinite(problem.hi - problem.lo).all() and not problem.ridge.any()
-    if not box or data.d > costs.PROXIMAL_FEATURES:
+    ridge = of_samples(problem, problem.ridge)
+    box = np.isfinite(of_samples(problem, problem.hi - problem.lo)).all() and not ridge.any()
+    same = bool(len(ridge) and ridge[0] > 0 and (ridge == ridge[0]).all())
+    if not (box or same) or data.d > costs.PROXIMAL_FEATURES:
         return np.inf
     products = problem.m * (data.width + costs.PROXIMAL_PASSES) * costs.PROXIMAL_PRODUCT
     factor = data.d**3 / (3.0 * costs.CHOLESKY_SPEED[8]) + data.d**2 * costs.PROXIMAL_MATRIX
-    return float(costs.PROXIMAL_TYPICAL * (costs.NEWTON_STEP + products + factor))
+    steps = costs.PRIMAL_TYPICAL if same else costs.PROXIMAL_TYPICAL
+    return float(steps * (costs.NEWTON_STEP + products + factor))
 
 
 def _newton(state: State) -> bool:
@@ -97,6 +101,8 @@ def _accepted(state: State, u: Floats, steps: int) -> bool:
 
 def _with_sums(problem: Dual, u: Floats) -> Floats:
     """The sums restored by the variables within their bounds alone, if possible: the others stay there."""
+    if problem.penalised:
+        return problem.repair(u)
     for k, of in enumerate(problem.members):
         part, lo, hi = u[of], problem.lo[of], problem.hi[of]
         inside = (part > lo) & (part < hi)
