@@ -140,7 +140,7 @@ def test_the_stamp_of_a_cache_covers_sources_and_constants_of_other_modules(monk
         during.setattr(costs, "FINER", 0.123)
         assert ready_code.sources_of.__wrapped__(name) != before
     with monkeypatch.context() as during:  # to a value that another constant has
-        during.setattr(costs, "WORKING_SET", costs.LARGE_WORKING_SET)
+        during.setattr(costs, "SAMPLES_ROWS", costs.WHOLE_TABLE_MOST_ROWS)
         assert ready_code.sources_of.__wrapped__(name) != before
     with monkeypatch.context() as during:  # `pairs` is inlined into `node`
         during.setattr(pairs, "__file__", costs.__file__)
