@@ -136,8 +136,8 @@ def test_sentinels_do_not_spoil_a_certificate():
     X[1, 0] += 0.5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = SVC(kernel=rbf(0.1) + laplacian(0.2), C=10.0).fit(X, y)
-    assert model.status_ == "solved" and model.relative_gap_[0] < 1e-3
+        model = SVC(kernel=rbf(0.1) + laplacian(0.2), C=10.0, tol=1e-6).fit(X, y)
+    assert model.status_ == "solved" and model.relative_gap_[0] < 1e-5
     D = ((X[:, None].astype(np.longdouble) - X) ** 2).sum(axis=2)
     K = np.exp(-0.1 * D) + np.exp(-0.2 * np.abs(X[:, None].astype(np.longdouble) - X).sum(axis=2))
     u = np.zeros(len(X))
@@ -145,7 +145,7 @@ def test_sentinels_do_not_spoil_a_certificate():
     values = K[:, :] @ u + model.intercept_[0]
     sign = np.where(y == "yes", 1.0, -1.0)
     primal = 0.5 * u @ K @ u + 10.0 * np.maximum(0.0, 1.0 - sign * values).sum()
-    assert primal - (sign @ u - 0.5 * u @ K @ u) <= model.dual_gap_[0] + 1e-6 * primal
+    assert primal - (sign @ u - 0.5 * u @ K @ u) <= model.dual_gap_[0] + 1e-9 * primal
 
 
 def test_one_kernel_alone_is_the_named_one():

@@ -29,6 +29,7 @@ from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 from maxmargin.estimators.svc import SVC
 from maxmargin.estimators.svr import SVR, NuSVR
 from maxmargin.gram.foreign import add_samples
+from maxmargin.gram.gram import Gram
 from maxmargin.kernels.attribution import attribute
 from maxmargin.kernels.functions import laplacian, linear, poly, rbf, sigmoid
 from maxmargin.kernels.kernel import Kernel
@@ -203,6 +204,15 @@ def _kernels() -> Workloads:
     yield "NuSVR, linear, texts", partial(_use, NuSVR(kernel="linear", max_iter=200), texts, X[:, 0])
 
     yield "sparse rows in both precisions", _copy_rows
+    yield "accurate sums of sums and products", _accurate_sums
+
+
+def _accurate_sums() -> None:
+    X, some = np.eye(4), np.arange(4)
+    for own in _SUMS.values():
+        for data in (X, sp.csr_array(X)):
+            for dtype in (np.float32, np.float64):
+                Gram(data, own, dtype=dtype).accurate(some, some, np.ones(4), np.ones(4))
 
 
 def _copy_rows() -> None:

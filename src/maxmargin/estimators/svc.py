@@ -33,7 +33,8 @@ class SVC(BaseSVC):
     C : float, default=1.0
         Penalty of the slacks; infinity trains a hard margin.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"} or callable
-        Kernel; a callable gets two data sets and returns the matrix between them.
+        Kernel; a callable gets two data sets and returns the matrix between them. Objects of
+        `maxmargin.kernels` are sums, products and compiled functions.
     degree : int, default=3
         Degree of the poly kernel.
     gamma : {"scale", "auto"} or float, default="scale"

@@ -29,7 +29,8 @@ class SVR(BaseSVR):
     Parameters
     ----------
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"} or callable
-        Kernel; a callable gets two data sets and returns the matrix between them.
+        Kernel; a callable gets two data sets and returns the matrix between them. Objects of
+        `maxmargin.kernels` are sums, products and compiled functions.
     degree, gamma, coef0, tol
         See `maxmargin.SVC`.
     C : float, default=1.0

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from maxmargin._sklearn import num_samples
 from maxmargin.inspection._fitted import last_step, refitted
+from maxmargin.kernels.functions import opaque
 
 #: Kinds of models.
 CLASSES, NUMBERS, OUTLIERS = "classification", "regression", "outlier detection"
@@ -121,9 +122,10 @@ class Subject:
         """Kernel, C, nu, gamma and epsilon of the model, as far as it has them."""
         params = self.last.get_params(deep=False)
         kernel = params.get("kernel", "rbf")
-        out: dict[str, Any] = {"kernel": kernel if isinstance(kernel, str) else "a function"}
+        shown = "a function" if opaque(kernel) else str(kernel)
+        out: dict[str, Any] = {"kernel": shown}
         names = ["C", "nu", "epsilon"]
-        if kernel in ("rbf", "poly", "sigmoid", "laplacian") or callable(kernel):
+        if kernel in ("rbf", "poly", "sigmoid", "laplacian") or opaque(kernel):
             names.append("gamma")
         if kernel == "poly":
             names.append("degree")
