@@ -195,7 +195,7 @@ def test_models_and_solvers_of_the_papers(code, tmp_path):
         X, y = data(n, classes=3)
         two = y > 0
         AllDistancesSVC().fit(X, y).predict(X)
-        CrammerSingerSVC(max_time=2).fit(X, y).predict(X)
+        CrammerSingerSVC(C=30.0, gamma=0.01, max_time=2).fit(X, y).predict(X)
         L2OneClassSVM(max_time=2).fit(X).predict(X)
         model = IncrementalSVC(gamma=0.1).fit(X[:100], two[:100])
         model.partial_fit(X[100:110], two[100:110]).predict(X)

@@ -141,9 +141,15 @@ class Certificate(Description):
         more = longer * (g + self.p)
         c = -g - more
         error = (1.0 + longer) * noise + 4.0 * _EPS * (np.abs(g) + np.abs(more))
-        at = np.full(self.n_groups, np.inf)
-        np.minimum.at(at, self.group, c - 1.000001 * error)
-        gains = np.maximum(c - at[self.group] + error, 0.0) * (self.hi - u)
+        low = c - 1.000001 * error
+        at, second = np.full(self.n_groups, np.inf), np.full(self.n_groups, np.inf)
+        np.minimum.at(at, self.group, low)
+        # A variable gains by what it exceeds the least of the others: it cannot exceed itself by noise.
+        least = low == at[self.group]
+        np.minimum.at(second, self.group[~least], low[~least])
+        second = np.where(np.bincount(self.group[least], minlength=self.n_groups) > 1, at, second)
+        others = np.where(least, second[self.group], at[self.group])
+        gains = np.maximum(c + error - others, 0.0) * (self.hi - u)
         lacking = max(float(at @ (self.sums - self._total(u))), 0.0)
         square = max(0.0, self.square(u, g) + float(np.abs(u) @ noise))
         return float(gains.sum()) + lacking + 0.5 * longer**2 * square

@@ -110,5 +110,5 @@ def _solver(name: Any, problem: Dual) -> Solver[Any]:
 
 def _float32_rounding(problem: Dual) -> float:
     """An estimate of the largest error of a gradient from float32 kernel values about 1; 0 if unknown."""
-    size = float((problem.hi - problem.lo).sum())
+    size = float(problem.hi.sum() if problem.per_sample else (problem.hi - problem.lo).sum())
     return 2.0**-24 * problem.scale * size if np.isfinite(size) else 0.0

@@ -210,15 +210,19 @@ FACE_MOST, FACE_FIRST, FACE_WHOLE = 2048, 1024, 1024
 #: Its steps between two looks at the clock: at most, and at least where directions are conjugate.
 #: [steps; not tuned]
 FACE_STEPS, FACE_FEWEST_STEPS = 20_000, 64
-#: Crammer and Singer: samples that join a working set at once, at least; share of the violation at which it
-#: is left; share of the last working set that the next needs for its values to be used as they are.
-#: [samples, share, share; letter and digits, by hand]
-SAMPLES, SAMPLES_ENOUGH, SAMPLES_KEPT = 1024, 0.1, 0.7
+#: Crammer and Singer: samples that may join a working set at once, and a part of all that may; share of the
+#: violation at which it is left; share of the last working set that the next needs for its values to be used
+#: as they are. [samples, parts, share, share; letter and digits, by hand]
+SAMPLES, SAMPLES_PARTS, SAMPLES_ENOUGH, SAMPLES_KEPT = 1024, 4, 0.1, 0.7
+#: Share of new samples below which conjugate gradients follow. [share; letter, by hand]
+SAMPLES_STABLE = 0.1
 #: Kernel values of a working set, or of the blocks of a face, at most: 256 MB in float32. [values; not tuned]
 SAMPLES_VALUES = 1 << 26
 #: Passes over its samples before the first face and between two of them, and their most turns.
 #: [passes, passes, turns; letter and digits, by hand]
 SAMPLES_PASSES, SAMPLES_BETWEEN, SAMPLES_TURNS = 80, 2, 30
+#: Conjugate steps on a face. [steps; not tuned]
+SAMPLES_ON_FACE = 2000
 #: Rows of the kernel matrix per product. [rows; not tuned]
 SAMPLES_ROWS = 1024
 #: What is reserved of a time limit for the end of a run: passes over the values of a linear kernel's data,

@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._compiled.limits import call, check, current
-from maxmargin._compiled.sums import gather
-from maxmargin._types import Floats, Index
+from maxmargin._compiled.sums import add_rows, gather
+from maxmargin._types import Floats, Index, Rows
 from maxmargin.dual import Dual
 from maxmargin.solvers import costs
 from maxmargin.solvers._face import Diagonal, minimise
@@ -50,6 +50,8 @@ class SampleWork:
     #: Members of the last working set, ascending, and the kernel values between them.
     members: Index = field(default_factory=lambda: np.zeros(0, np.intp))
     K: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0)))
+    #: Whether few samples have joined it.
+    stable: bool = False
 
 
 @dataclass
@@ -78,19 +80,29 @@ class _Members:
         ranges = np.searchsorted(label, np.arange(len(self.g) + 1))
         if not len(sample):
             return 0, False
-        u, g = self.tau[chosen], self.g[chosen]
+        before, g = self.tau[chosen], self.g[chosen]
+        u = before.copy()
         hi = np.where(label == self.true[sample], self.C[sample], 0.0)
         groups, group = np.unique(sample, return_inverse=True)
         Q = self._blocks(sample, ranges)
         steps, _ = call(
             minimise, Q, g, u, np.full(len(u), -np.inf), hi, group, len(groups), True, tol,
-            min(most, max(costs.FACE_FEWEST_STEPS, costs.LOOK // len(Q.values))), np.zeros(1, np.int64),
-            current().flag, work=float(costs.LOOK),
+            min(most, costs.SAMPLES_ON_FACE), np.zeros(1, np.int64), current().flag,
+            work=float(costs.SAMPLES_ON_FACE) * len(Q.values),
         )  # fmt: skip
-        change = u - self.tau[chosen]
         self.tau[chosen] = u
+        self._balance(np.unique(sample))
+        change = self.tau[chosen] - before
         add_changes(self.K, sample, ranges, change, self.g)
         return int(steps), bool(change.any())
+
+    def _balance(self, samples: Index) -> None:
+        """Let sums of the variables of a sample be zero in spite of rounding."""
+        tau = self.tau[:, samples]
+        free = np.where(tau < 0.0, -tau, 0.0)
+        largest = np.argmax(free, axis=0), np.arange(len(samples))
+        tau[largest] = np.minimum(tau[largest] - tau.sum(axis=0), 0.0)
+        self.tau[:, samples] = tau
 
     def _chosen(self, tol: float) -> NDArray[np.bool_]:
         """Variables that are free, or at a bound that they should leave, of samples that can move at all."""
@@ -178,7 +190,7 @@ class CrammerSinger(Solver[SampleWork]):
             true,
         )
         tol = max(0.5 * state.target, costs.SAMPLES_ENOUGH * float((state.most - state.least).max()))
-        state.n_iter += max(1, self._solve(members, tol, state.left))
+        state.n_iter += max(1, self._solve(members, tol, state.left, work.stable))
         change = members.tau.T - tau[chosen]
         moved = np.flatnonzero(change.any(axis=1))
         tau[chosen] = members.tau.T
@@ -187,7 +199,7 @@ class CrammerSinger(Solver[SampleWork]):
         state.stuck = not len(moved)
 
     def _choose(self, state: State, work: SampleWork) -> Index:
-        """The samples of the next working set, ascending."""
+        """The samples of the next working set, ascending; says if it is nearly known which these are."""
         violation = state.most - state.least
         wrong = violation > 0.5 * max(state.target, 0.0)
         if self.working_set is not None:
@@ -196,7 +208,8 @@ class CrammerSinger(Solver[SampleWork]):
             return np.zeros(0, np.intp)
         used = np.asarray(state.u.reshape(len(wrong), -1).any(axis=1))
         fresh = np.flatnonzero(wrong & ~used)
-        count = max(costs.SAMPLES, int(np.count_nonzero(used)))
+        count = max(costs.SAMPLES, len(wrong) // costs.SAMPLES_PARTS, int(np.count_nonzero(used)))
+        work.stable = len(fresh) <= costs.SAMPLES_STABLE * count
         if not used.any():  # all violate equally
             fresh = fresh[np.linspace(0, len(fresh) - 1, min(len(fresh), count)).astype(np.intp)]
         chosen = used
@@ -235,21 +248,21 @@ class CrammerSinger(Solver[SampleWork]):
         work.members, work.K = chosen, K
         return K
 
-    def _solve(self, members: _Members, tol: float, left: int) -> int:
+    def _solve(self, members: _Members, tol: float, left: int, stable: bool) -> int:
         """Steps of samples and on faces in turn, until none violates by more than `tol`."""
         total, passes = 0, costs.SAMPLES_PASSES
         for _ in range(costs.SAMPLES_TURNS):
             steps, worst = members.steps(tol, passes, left - total)
             total += steps
-            if worst <= tol or total >= left or current().flag[0]:
+            if not steps or worst <= tol or total >= left or current().flag[0]:
                 break
             if self.working_set is not None:
-                if not steps:
-                    break
                 continue
+            if not stable:  # more samples are of more use
+                break
             on_face, moved = members.face(max(0.3 * tol, 0.1 * worst), left - total)
             total += on_face
-            if total >= left or current().flag[0] or not (moved or steps):
+            if total >= left or current().flag[0] or not moved:
                 break
             passes = costs.SAMPLES_BETWEEN
         return total
@@ -263,10 +276,22 @@ class CrammerSinger(Solver[SampleWork]):
             if start:
                 check()
             some = slice(start, start + costs.SAMPLES_ROWS)
-            K = gram.rows(rows[moved[some]])
-            with gram.threads.blas():
-                z = K.T @ change[some].astype(K.dtype)
+            z = _product(gram, rows[moved[some]], change[some])
             g += z if len(z) == len(g) else z[rows]
+
+
+def _product(gram: Rows, rows: Index, change: Floats) -> Floats:
+    """The rows times the change of their variables, most of which are zero, summed in float64."""
+    K = np.ascontiguousarray(gram.rows(rows))
+    z = np.zeros((change.shape[1], K.shape[1]))
+    of = [np.flatnonzero(column) for column in change.T]
+
+    def add(start: int, stop: int) -> None:
+        for r, lines in enumerate(of):
+            add_rows(z[r, start:stop], K, lines, change[lines, r], start, stop)
+
+    gram.threads.run(add, gram.threads.split(K.shape[1], 2048))
+    return z.T
 
 
 def _worst(violation: Floats, some: Index, most: int) -> Index:
