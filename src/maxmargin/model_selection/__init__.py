@@ -3,6 +3,7 @@
 >>> from maxmargin.model_selection import SVMSearchCV
 """
 
+from maxmargin.model_selection._held_out import leave_one_out
 from maxmargin.model_selection.evaluator import Evaluation, Evaluator
 from maxmargin.model_selection.path import Grid, Path, arborescence, cost_matrix, heuristic, up
 from maxmargin.model_selection.search import SVMSearchCV
@@ -16,5 +17,6 @@ __all__ = [
     "arborescence",
     "cost_matrix",
     "heuristic",
+    "leave_one_out",
     "up",
 ]
