@@ -110,7 +110,7 @@ def targets(n: int, repeat: int) -> dict[str, Any]:
     """Several targets of n rows: Friedman's, and sums of it with single features."""
     data = friedman1(n)
     Y = np.column_stack([data.y + 0.3 * k * data.X[:, k] for k in range(N_TARGETS)])
-    kind = {"C": 10.0, "gamma": 0.05}
+    kind: dict[str, Any] = {"C": 10.0, "gamma": 0.05}
     ours, model = fastest(lambda: SVR(n_jobs=1, **kind), data.X, Y, repeat)
     each, alone = fastest(lambda: MultiOutputRegressor(SVR(n_jobs=1, **kind)), data.X, Y, repeat)
     theirs, other = fastest(lambda: MultiOutputRegressor(sklearn.svm.SVR(**kind)), data.X, Y, repeat)
