@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def quantiles(name: str, data: Data, repeat: int) -> list[dict[str, Any]]:
         }
     ]  # fmt: skip
     for rival, make in RIVALS.items():
-        fits = [fastest(lambda q=q, make=make: make(q), data.X, data.y, repeat) for q in LEVELS]
+        fits = [fastest(partial(make, q), data.X, data.y, repeat) for q in LEVELS]
         values = np.column_stack([fitted.predict(data.X_test) for _, fitted in fits])
         spent = sum(each for each, _ in fits)
         found.append({"data": name, "model": rival, "seconds": spent, **judged(values, data.y_test)})
