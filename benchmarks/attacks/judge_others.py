@@ -173,7 +173,11 @@ def crammer_singer(
     c = C.astype(LD)
     mine = g[label, np.arange(n)]
     rival = np.where(own, -LD(np.inf), g).max(axis=0)
-    primal = quads / 2 + np.sum(c * np.maximum(0, 1 + rival - mine))
+    # The certificate may be that of a longer w: none is better than the best one.
+    short = mine - rival
+    longer = np.concatenate([[0.0], 1e-6 * 2.0 ** np.arange(0, 20, 0.25)]).astype(LD)
+    values = [s * s * quads / 2 + np.sum(c * np.maximum(0, 1 - s * short)) for s in 1 + longer]
+    primal = np.min(values)
     g = g - own
     near = 1e-12 * c
     rises = np.where(own, t < c - near, t < -near)
