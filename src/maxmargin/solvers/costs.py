@@ -239,6 +239,10 @@ BLOCK_FIRST, BLOCK_SHARE, BLOCK_FACTORS = 256, 16, 6
 #: Share of the violation to which a block step must lead; steps that fail to, after which single violators
 #: are learnt. [share, steps; not tuned]
 BLOCK_FALL, BLOCK_IDLE = 0.9, 3
+#: Share of the first violation at which its coarse run of `Batch` ends (0.5 to 0.015 all lead to 0 to 3
+#: rounds, in about the same time), and members of S above which `Batch` goes on to the end (with 3,500 the
+#: factor takes several times as long as all of `Batch`). [share, variables; docs/notes/speed.md]
+BLOCK_COARSE, BLOCK_MOST = 0.15, 4096
 #: Samples of each side among which the closest pair is looked for, by distances or by kernel values.
 #: [samples; not tuned]
 CLOSEST, CLOSEST_BY_KERNEL = 16_384, 1024

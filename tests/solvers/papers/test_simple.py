@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
@@ -113,6 +115,30 @@ def test_steps_that_had_to_backtrack_are_counted():
     assert d["learnt"] == solution.n_iter
     assert d["learnt"] + 2 - d["pruned"] == np.count_nonzero(solution.u)
     assert 0 <= d["drift"] < 1e-3
+
+
+@pytest.mark.parametrize("ridge", [0.1, 1e-3])
+def test_the_block_form_takes_few_rounds_from_a_coarse_run(ridge):
+    X, y = make_classification(800, 20, flip_y=0.2, random_state=0)
+    problem, gram = dual.squared_c_svc(2.0 * y - 1, ridge), Gram(X, gamma=0.02, dtype="float64")
+    solution = SimpleSVM(block=True).solve(problem, gram, stop=Stop(1e-6))
+    other = Batch().solve(problem, gram, stop=Stop(1e-8))
+    assert solution.status == "solved" and 1 <= solution.details["learnt"] <= 5
+    assert -1e-12 <= solution.objective - other.objective + other.gap <= solution.gap + other.gap + 1e-9
+
+
+def test_a_large_active_set_is_left_to_batch(monkeypatch):
+    from maxmargin.solvers import costs
+
+    monkeypatch.setattr(costs, "BLOCK_MOST", 50)
+    X, y = make_classification(300, flip_y=0.1, random_state=0)
+    problem, gram = dual.squared_c_svc(2.0 * y - 1, 0.5), Gram(X, gamma=0.05, dtype="float64")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solution = SimpleSVM(block=True).solve(problem, gram, stop=Stop(1e-6))
+    other = Batch().solve(problem, gram, stop=Stop(1e-6))
+    assert solution.status == "solved" and solution.details["learnt"] == 0
+    assert solution.objective == pytest.approx(other.objective, rel=1e-8)
 
 
 @both

@@ -12,10 +12,12 @@ Between two steps all of S moves, so that keeping every gradient up to date woul
 step. As in the paper only the next candidate's output is computed, here from the cached rows of S; all
 gradients are brought up to date after a number of steps, in one product.
 
-**The block form** learns many violators at once: the worst ones, at most as many as S has members already.
-The step for S and the newcomers together is a linear system, solved by a Cholesky factorisation; variables
-that it would carry past a bound are put there and the others solved for again
-(`maxmargin.solvers.batch.newton`). Where that does not lower the objective, single violators are learnt.
+**The block form** begins with a coarse run of `Batch`, so that S is nearly known: from a small S newcomers by
+the hundred are put on their bounds again, for many rounds if C is large. Then it learns many violators at
+once: the worst ones, at most as many as S has members already. The step for S and the newcomers together is a
+linear system, solved by a Cholesky factorisation; variables that it would carry past a bound are put there
+and the others solved for again (`maxmargin.solvers.batch.newton`). Where that does not lower the objective,
+single violators are learnt. An S whose factor costs more than `Batch` needs to the end is left to `Batch`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import numpy as np
 
 from maxmargin._compiled.limits import current
 from maxmargin._types import Floats, Index
-from maxmargin.dual import Dual
+from maxmargin.dual import Dual, widest
 from maxmargin.solvers import costs
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.batch.batch import Batch, BatchWork
@@ -57,8 +59,10 @@ class SimpleWork:
     #: Block steps that have not lowered the violation, and the least violation so far.
     idle: int = 0
     worst: float = np.inf
-    #: The working data of `Batch`, once the run has been handed over to it.
+    #: The working data of `Batch`, in its coarse run and once the run has been handed over to it.
     batch: BatchWork | None = None
+    #: In a coarse run, the difference of gradients at which it ends; otherwise 0.
+    coarse: float = 0.0
 
 
 class SimpleSVM(Solver[SimpleWork]):
@@ -74,7 +78,8 @@ class SimpleSVM(Solver[SimpleWork]):
 
     Notes
     -----
-    ``Solution.details`` has the steps ("learnt"), how many of them had to backtrack ("backtracked"), members
+    ``Solution.details`` has the steps ("learnt"; the block form counts the pair steps of its coarse run in
+    ``n_iter`` too), how many of them had to backtrack ("backtracked"), members
     pruned ("pruned"), the largest drift of S's gradients that was seen ("drift") and how often it was
     repaired ("repaired").
 
@@ -107,7 +112,13 @@ class SimpleSVM(Solver[SimpleWork]):
         """S holds the free variables, or the closest pair where all are zero."""
         diag = state.problem.diag(state.gram)
         work = SimpleWork(diag, self._empty(state, diag), BlockStep() if self.block else None)
-        self._fill(state, work)
+        if self.block:
+            least, most = state.problem.extremes(state.u, state.g)
+            work.coarse = costs.BLOCK_COARSE * widest(least, most)
+        if work.coarse > 0:
+            work.batch = self._batch.begin(state)
+        else:
+            self._fill(state, work)
         return work
 
     def rows_replaced(self, state: State, work: SimpleWork) -> SimpleWork:
@@ -156,6 +167,9 @@ class SimpleSVM(Solver[SimpleWork]):
 
     def advance(self, state: State, work: SimpleWork) -> None:
         """Learn a number of violators, then bring all gradients up to date."""
+        if work.batch is not None and work.coarse > 0:
+            self._coarse(state, work, work.batch)
+            return
         if work.batch is not None:
             self._batch.advance(state, work.batch)
             return
@@ -170,6 +184,27 @@ class SimpleSVM(Solver[SimpleWork]):
         self._pass(state, work)
 
     # -- the block form ------------------------------------------------------------------------------
+
+    def _coarse(self, state: State, work: SimpleWork, batch: BatchWork) -> None:
+        """An iteration of `Batch`; at its end the block steps begin, unless S is too large for them."""
+        target = state.target
+        state.target = max(target, work.coarse)
+        try:
+            self._batch.advance(state, batch)
+            least, most = state.problem.extremes(state.u, state.g)
+            if not state.stuck and widest(least, most) > state.target:
+                return
+            self._batch.reconstruct(state, batch)
+            least, most = state.problem.extremes(state.u, state.g)
+            if not state.stuck and widest(least, most) > state.target:
+                return
+        finally:
+            state.target = target
+        work.coarse, state.stuck = 0.0, False
+        free = (state.u > state.problem.lo) & (state.u < state.problem.hi)
+        if np.count_nonzero(free) <= costs.BLOCK_MOST:
+            self._batch.abandon(state, batch)
+            work.batch = None
 
     def _block_step(self, state: State, work: SimpleWork, step: BlockStep) -> bool:
         """Learn many violators; False where that does not pay, and it is the turn of single ones."""
