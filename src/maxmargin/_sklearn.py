@@ -46,6 +46,7 @@ __all__ = [
     "check_sample_weight",
     "feature_names_of",
     "fit_context",
+    "fitted_gamma",
     "is_default_score",
     "num_samples",
     "output_of",
@@ -192,6 +193,11 @@ def scorers_by_name(scorers: Any) -> dict[str, Any] | None:
     """The scorers of a search with several; None if it has one."""
     several = isinstance(scorers, __getattr__("MultimetricScorer"))
     return dict(scorers._scorers) if several else None
+
+
+def fitted_gamma(svm: Any) -> float:
+    """Gamma of a fitted SVM of scikit-learn; 1 for kernels that are functions."""
+    return float(getattr(svm, "_gamma", 1.0))
 
 
 # -- steps of `GridSearchCV.fit` -------------------------------------------------------------------

@@ -216,7 +216,7 @@ def test_explanations(code, tmp_path):
     for name, Z in forms(X).items():
         Z = np.asarray(Z) if isinstance(Z, list) else Z
         for kernel in ("rbf", "laplacian", "linear"):
-            model = SVC(kernel=kernel).fit(Z, y)
+            model = SVC(kernel=kernel).fit(Z, y[:Z.shape[0]])
             for distribution in ("joint", "independent"):
                 shapley(model, Z[:3], Z[3:8], distribution=distribution)
     """

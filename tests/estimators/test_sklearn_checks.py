@@ -39,7 +39,7 @@ ESTIMATORS = [
     NuSVC(),
     OneClassSVM(),
     L2OneClassSVM(),
-    L2OneClassSVM(C=1000.0, solver="maxminover", tol=1e-2),
+    L2OneClassSVM(C=1000.0, solver="maxminover", tol=1e-2, contamination="margin"),
     SVR(),
     SVR(kernel="precomputed"),
     SVR(loss="squared_epsilon_insensitive"),

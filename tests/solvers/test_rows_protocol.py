@@ -48,7 +48,7 @@ class Dense:
     """A matrix with the members of the protocol and no others."""
 
     cost, capacity, cache_bytes = 10.0, 10**6, 10**9
-    holds_all = in_place = releases_gil = True
+    holds_all = in_place = releases_gil = resident = True
     panelled = by_distance = given = False
     by_frequency = on_demand = exact_data = features = None
 
@@ -118,6 +118,12 @@ class Dense:
 
     def part(self, index):
         return None
+
+    def remote_gradient(self, problem):
+        pass
+
+    def gather(self, rows):
+        raise AssertionError("only rows without on_demand are gathered")
 
     borrower = None
 

@@ -319,6 +319,8 @@ def _papers(n: int) -> Workloads:
             if solver not in ("auto", "batch") and solvers.get(solver).accepts(_problem(kind)):
                 one = clone(model).set_params(solver=solver, max_iter=MOST_STEPS)
                 yield f"{solver}, {kind}, {n} rows", partial(_use, one, data, target)
+    # To the end, as its coarse run takes Newton steps.
+    yield f"simple-block, {n} rows, solved", partial(_use, SVC(solver="simple-block"), X, y)
     for loss in ("squared_hinge", "hinge"):
         yield f"IncrementalSVC, {n} rows, {loss}", partial(_learn, IncrementalSVC(gamma=0.2, loss=loss), X, y)
     yield f"IncrementalSVR, {n} rows", partial(_learn, IncrementalSVR(gamma=0.2), numbers, t)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier, is_regressor
 
+from maxmargin._sklearn import fitted_gamma
 from maxmargin._types import Floats
 from maxmargin.estimators.all_distances import AllDistancesSVC
 from maxmargin.estimators.crammer_singer import CrammerSingerSVC
@@ -55,7 +56,7 @@ class Outputs:
             model = svm.get_model()
             kernel, coef, intercept, counts = model.kernel, model.coef, model.intercept, model.n_support
         else:
-            kernel = Kernel(svm.kernel, gamma=float(getattr(svm, "_gamma", 1.0)))
+            kernel = Kernel(svm.kernel, gamma=fitted_gamma(svm))
             coef, intercept, counts = svm.dual_coef_, svm.intercept_, svm.n_support_
         coef = np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
         intercept = np.asarray(intercept, dtype=np.float64)
