@@ -62,6 +62,7 @@ def samples(quick: bool) -> Iterator[tuple[str, Callable[[np.random.Generator], 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="generated data only, two repetitions")
+    parser.add_argument("--out", default=None, help="name of the result files in benchmarks/results")
     args = parser.parse_args()
     repetitions = 2 if args.quick else 5
     rows: list[dict[str, Any]] = []
@@ -86,7 +87,7 @@ def main() -> None:
         f"{max(r[detector]['training'] for r in raw):.1f} %"
         for detector in DETECTORS
     ]
-    out = "contamination-quick" if args.quick else "contamination"
+    out = args.out or ("contamination-quick" if args.quick else "contamination")
     write(out, "Outliers among clean rows, %", rows, notes, raw, threads="default", repetitions=repetitions)
 
 
