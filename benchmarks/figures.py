@@ -298,8 +298,6 @@ def simple_svm(rows: Rows) -> Values:
         found = [r["found"] for r in some]
         out |= spread(f"{tag}block", [f["block"]["seconds"] / f["batch"]["seconds"] for f in found])
         out |= spread(f"{tag}rounds", [f["block"]["steps"] for f in found])
-        out |= spread(f"{tag}simple", [f["simple"]["seconds"] / f["batch"]["seconds"] for f in found])
-        out |= spread(f"{tag}faster", [f["simple"]["seconds"] / f["block"]["seconds"] for f in found])
         out |= spread(f"{tag}more", [r["found"]["simple"]["steps"] - r["paper"][1] for r in some])
         out |= spread(f"{tag}block.s", [f["block"]["seconds"] for f in found])
         out |= spread(f"{tag}simple.min", [f["simple"]["seconds"] / 60 for f in found])
@@ -326,9 +324,7 @@ def simple_svm(rows: Rows) -> Values:
         used = [f[rival]["evals"] / f["simple"]["evals"] for f in everything if rival in f]
         out |= spread(rival, used)
     out["direct.wrong"] = max((f["direct"]["wrong"] for f in everything if "direct" in f), default=None)
-    adult = [f["simple"]["seconds"] / f["block"]["seconds"] for r, f in zip(rows, everything, strict=True)
-             if r["set"].startswith("adult")]  # fmt: skip
-    return out | spread("adult.faster", adult)
+    return out
 
 
 def chosen(rows: Rows) -> Values:

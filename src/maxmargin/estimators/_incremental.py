@@ -100,7 +100,7 @@ class BaseIncremental(BaseEstimator):
             raise IndexError(f"There are {self.n_held_} rows, at positions 0 to {self.n_held_ - 1}.")
         rows = np.unique(rows % self.n_held_)
         if len(rows) == self.n_held_:
-            raise ValueError("All rows would be forgotten: fit anew instead, or keep at least one.")
+            raise ValueError("All rows would be forgotten: call fit instead, or keep at least one.")
         self._svm.forget(self._svm.held[rows])
         self._publish(self._labels())
         return self

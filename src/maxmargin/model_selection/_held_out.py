@@ -153,7 +153,7 @@ def _refused(estimator: Any) -> TypeError:
     name, library = kind.__name__, kind.__module__.partition(".")[0]
     if isinstance(estimator, Pipeline):
         return TypeError(
-            "leave_one_out does not take a pipeline, whose steps would be fitted anew without each row: "
+            "leave_one_out does not take a pipeline, whose steps would have to be refitted without each row: "
             "transform X first, or use cross_val_predict of scikit-learn."
         )
     return TypeError(
