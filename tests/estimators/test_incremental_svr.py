@@ -292,6 +292,18 @@ def test_constant_targets_have_no_support_vectors():
     np.testing.assert_allclose(model.leave_one_out(), 3.5)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_only_row_outside_the_tube_is_unlearnt_and_left_out(loss, kernel):
+    X, _ = data(20)
+    y = np.append(np.linspace(-0.3, 0.3, 19), 3.0)
+    model = IncrementalSVR(kernel=kernel, gamma=GAMMA, epsilon=0.5, loss=loss).fit(X, y)
+    np.testing.assert_allclose(model.leave_one_out(), held_out(model, X, y), atol=1e-6)
+    model.forget(-1)
+    assert len(model.support_) == 0
+    np.testing.assert_allclose(model.predict(X), 0.0, atol=1e-12)
+
+
 def test_one_row_cannot_be_left_out():
     model = IncrementalSVR().partial_fit([[1.0, 2.0]], [3.0])
     np.testing.assert_allclose(model.predict([[0.0, 0.0]]), 3.0)
