@@ -173,7 +173,7 @@ class BandDisplay:
             The display.
         """
         pyplot("BandDisplay")
-        ax = new_axes() if ax is None else ax
+        ax = new_axes(figsize=(7.4, 4.8)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.bands_: list[Any] = []
         self.points_ = self.legend_ = None

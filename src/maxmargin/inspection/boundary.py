@@ -253,7 +253,7 @@ class BoundaryDisplay:
             The display.
         """
         pyplot("BoundaryDisplay")
-        ax = new_axes() if ax is None else ax
+        ax = new_axes(figsize=(7.4, 4.8)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.regions_: Any = None
         self.lines_: list[Any] = []

@@ -249,7 +249,7 @@ class TraceDisplay:
         from matplotlib.cbook import normalize_kwargs
         from matplotlib.lines import Line2D
 
-        ax = new_axes() if ax is None else ax
+        ax = new_axes(figsize=(7.4, 4.8)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: list[Any] = []
         self.bound_ = None
