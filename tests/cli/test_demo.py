@@ -50,6 +50,17 @@ def test_lines_are_not_longer_than_the_terminal(run, quick, monkeypatch):
     assert max(map(len, lines[:table] + lines[table + 4 :])) <= 60
 
 
+@pytest.mark.parametrize(("load", "warned"), [(100.0, True), (0.0, False), (None, False)])
+def test_a_busy_computer_is_noticed(run, quick, monkeypatch, load, warned):
+    def average():
+        if load is None:
+            raise OSError
+        return load, load, load
+
+    monkeypatch.setattr(demo.os, "getloadavg", average, raising=False)
+    assert ("the times below mean little" in run("demo").out) == warned
+
+
 def test_json_has_the_numbers_and_nothing_else_is_printed(run, quick):
     report = run("demo", "--json").json
     assert set(report) == {"training", "search", "pictures", "seconds"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -57,19 +58,21 @@ def _run(out: Path, say: Callable[..., None], began: float) -> dict[str, Any]:
         "maxmargin trains the support vector machines of scikit-learn, and says how exact they are. This "
         "demonstration trains the same models with both."
     )
+    if _is_busy():
+        say("Other programs keep this computer busy: the times below mean little.")
     with _busy("loading libraries and data"):
         data = _data()
-    trained = [_train(*parts) for parts in data]
     say()
     say("1. Training: SVC(C=10), seconds")
+    trained = [_train(*parts) for parts in data]
     _show_table(say, trained)
     say(_speed_in_words(trained))
     say()
     say("2. How reliable is that?")
     say(_gap_in_words(trained))
-    found, search = _search()
     say()
     say("3. Searching C and gamma: 100 combinations, 5 folds each, on breast cancer")
+    found, search = _search()
     say(_search_in_words(found))
     say()
     say("4. Pictures")
@@ -78,6 +81,14 @@ def _run(out: Path, say: Callable[..., None], began: float) -> dict[str, Any]:
     say()
     say(f"Done in {seconds:.0f} s. With a table of your own: maxmargin tune table.csv model.maxmargin")
     return {"training": trained, "search": [found], "pictures": drawn, "seconds": seconds}
+
+
+def _is_busy() -> bool:
+    """Whether other programs use more than half of the cores, where that is known."""
+    try:
+        return os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+    except (AttributeError, OSError):
+        return False
 
 
 def _data() -> Sequence[tuple[Any, ...]]:
@@ -146,7 +157,14 @@ def _search() -> tuple[dict[str, Any], Any]:
         fast = _best_of(lambda: fitted(search, X, y))
     # Threads: its fits release Python's lock, so that no time is spent on starting processes.
     with _busy("searching: GridSearchCV"), parallel_config(backend="threading"):
-        slow = _best_of(lambda: theirs.fit(X, y), 1)
+        before = set(threading.enumerate())
+        try:
+            slow = _best_of(lambda: theirs.fit(X, y), 1)
+        except KeyboardInterrupt:
+            # Python must not end while one of these threads is in a fit: the process would be aborted.
+            for thread in set(threading.enumerate()) - before:
+                thread.join(10.0)
+            raise
     return {
         "data": "breast cancer",
         "rows": len(X),
