@@ -392,6 +392,7 @@ def draw_descent(folder: Path, data: str, width: float, C: float) -> None:
     axis.set_yscale("log")
     axis.set_xlabel("thousands of kernel operations")
     axis.set_ylabel("||W||² / optimum - 1")
+    axis.set_title(f"Distance to the optimum over kernel operations, {data.removeprefix('raetsch_')}")
     axis.legend(frameon=False)
     axis.grid(linewidth=0.3)
     for side in ("top", "right"):
