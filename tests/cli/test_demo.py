@@ -133,8 +133,9 @@ def test_every_picture_is_written_and_described(tmp_path, capsys):
 
 def test_a_file_in_place_of_the_folder_is_noticed_before_anything_is_trained(run, monkeypatch):
     monkeypatch.setattr(demo, "_data", lambda: pytest.fail("trained"))
-    got = run("demo", "--out", "iris.csv")
-    assert got.code == 2 and "is a file: name a folder" in got.err and got.err.count("\n") == 1
+    for place in ("iris.csv", "iris.csv/pictures"):
+        got = run("demo", "--out", place)
+        assert got.code == 2 and "a file is in the way" in got.err and got.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

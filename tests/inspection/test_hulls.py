@@ -220,6 +220,14 @@ def test_axes_may_be_one_or_two_or_three():
         display.plot(plt.subplots(1, 4)[1])
 
 
+def test_the_axis_of_many_steps_is_logarithmic_and_that_of_few_has_whole_numbers():
+    many = HullDisplay.from_points(RHOMBUS, start=[0, 0, 1, 0], tol=1e-6)
+    assert many.distance_ax_.get_xscale() == "log"
+    few = HullDisplay.from_points(*APART)
+    assert max(few.steps.values()) < 20 and few.distance_ax_.get_xscale() == "linear"
+    assert all(tick == round(tick) for tick in few.distance_ax_.get_xticks())
+
+
 def test_one_unit_is_as_long_up_as_it_is_across():
     X, y = APART
     display = HullDisplay.from_points(X, y)

@@ -39,8 +39,8 @@ def demo(
     Every step is also timed with scikit-learn's SVC, in the same process and on the same data.
     """
     began = time.perf_counter()
-    if out.exists() and not out.is_dir():
-        raise BadInput(f"--out {out} is a file: name a folder")
+    if next((place for place in (out, *out.parents) if place.exists()), out).is_file():
+        raise BadInput(f"--out {out}: a file is in the way: name a folder")
     say: Callable[..., None] = _nothing if json else _say
     try:
         with warnings.catch_warnings():  # such as those of an interrupted fit

@@ -12,6 +12,8 @@ from maxmargin.inspection._style import COLOURS, LINES, MARKERS, REGIONS, style
 
 # The distances that are drawn, relative to the largest one; below, paths are at their ends.
 _LEAST = 1e-5
+# Steps from which on their axis is logarithmic.
+_MANY = 20
 # Steps of a path that can be distinguished in the plane. The zigzags of more would fill an area.
 SHOWN = 30
 
@@ -48,7 +50,7 @@ def draw_paths(ax: Any, paths: Mapping[str, Floats], region: Floats, w: Floats) 
 def draw_distances(
     ax: Any, paths: Mapping[str, Floats], steps: Mapping[str, int], unfinished: frozenset[str], w: Floats
 ) -> dict[str, Any]:
-    """How much longer than the least one w is at every step, both logarithmic; returns the lines."""
+    """How much longer than the least one w is at every step, on a logarithmic axis; returns the lines."""
     above = {label: np.hypot(*path[1:].T) - float(np.hypot(*w)) for label, path in paths.items()}
     top = max((float(values.max()) for values in above.values() if len(values)), default=0.0) or 1.0
     lines = {}
@@ -60,7 +62,10 @@ def draw_distances(
             lw=1.8, marker=style(k, MARKERS), ms=5, mfc="white", markevery=_marked(len(at)),
             label=f"{label}: {count}",
         )[0]  # fmt: skip
-    ax.set_xscale("log")
+    if max((len(values) for values in above.values()), default=0) >= _MANY:
+        ax.set_xscale("log")
+    else:
+        ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_yscale("log")
     ax.set_ylim(_LEAST * top, 2.0 * top)
     ax.set_xlabel("step")

@@ -362,6 +362,6 @@ def _axes(ax: Any, n: int) -> tuple[Any, Any, Any]:
         found = [ax]
     else:
         ax.set_axis_off()
-        found = [ax.inset_axes((left, 0.1, 0.26, 0.8)) for left in (0.0, 0.37, 0.74)]
+        found = [ax.inset_axes((left, 0.36, 0.26, 0.6)) for left in (0.0, 0.37, 0.74)]  # legends are below
     a, b, c = (*found, None, None)[:3]
     return a, b, c
