@@ -23,7 +23,7 @@ from maxmargin.dual import Dual
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 from maxmargin.kernels.inverted import add_lists, lists_of
 from maxmargin.kernels.panels import Lines, Panels, padded
-from maxmargin.solvers.pairs import begin, fetch, has, is_kind
+from maxmargin.solvers._pair_rows import begin, fetch, has, is_kind
 
 
 class BlockRows(NamedTuple):
