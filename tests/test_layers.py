@@ -18,6 +18,7 @@ SOLVERS = ["c_path", "batch", "papers", "incremental"]
 ROOT = "estimators"
 # Modules that import others by a name that is only known at run time, and why.
 BY_NAME = {
+    "maxmargin": "estimators when they are first used: `maxmargin --help` needs none",
     "maxmargin._sklearn": "modules of scikit-learn that take long to import, when they are first used",
     "maxmargin.solvers": "public classes of solvers, whose compiled loops take long to import",
     "maxmargin.solvers.registry": "solvers by the names that users give",
@@ -42,8 +43,8 @@ MODULES = modules()
 
 def names_of_root() -> dict[str, str]:
     """The modules in which the names of the root package are defined."""
-    body = ast.parse(MODULES["maxmargin"].read_text()).body
-    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
+    tree = ast.walk(ast.parse(MODULES["maxmargin"].read_text()))  # with the imports for type checkers
+    imports = [node for node in tree if isinstance(node, ast.ImportFrom)]
     return {alias.asname or alias.name: str(node.module) for node in imports for alias in node.names}
 
 

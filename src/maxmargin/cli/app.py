@@ -16,6 +16,7 @@ from maxmargin.cli.convert import convert
 from maxmargin.cli.demo import demo
 from maxmargin.cli.doctor import doctor
 from maxmargin.cli.grid_search import search
+from maxmargin.cli.help import Command, Group
 from maxmargin.cli.output import BadInput, Interrupted, one_line, show_warning
 from maxmargin.cli.predict import predict
 from maxmargin.cli.report import report
@@ -31,6 +32,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
+    cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -71,7 +73,7 @@ def _accept_closed_pipe(command: Callable[..., None]) -> Callable[..., None]:
 
 
 for command in (demo, tune, report, train, predict, search, solvers, compare, convert, doctor, warmup):
-    app.command()(_accept_closed_pipe(command))
+    app.command(cls=Command)(_accept_closed_pipe(command))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
-
-import numpy as np
 
 _shown: set[str] = set()
 
@@ -134,12 +133,10 @@ def plain(value: Any) -> Any:
     """The value in types that JSON has; numbers that are not finite become text."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy, which is not imported for `--help`
         return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
@@ -166,10 +163,10 @@ def working(text: str) -> AbstractContextManager[Any]:
 def _cell(value: Any) -> str:
     from rich.markup import escape
 
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return f"{value:,}"
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return f"{int(value):,}"
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        return f"{float(value):.4g}"
     return escape(str(value))
 
 
