@@ -293,7 +293,7 @@ def test_commands_show_the_relative_gap_and_json_has_both(run):
         (["train", "iris.csv", "."], "is a folder"),
         (["search", "iris.csv", "a.mm", "-C", "1", "--plot", "nowhere/a.png"], "there is no folder nowhere"),
         (["search", "iris.csv", "a.mm", "-C", "abc"], "'C' parameter of SVC must be a float"),
-        (["search", "iris.csv", "a.mm", "-C", "1:10"], "'C' parameter of SVC must be a float"),
+        (["search", "iris.csv", "a.mm", "-C", "1:10"], "not first:last:count"),
         (["search", "iris.csv", "a.mm", "--param", "degree=x"], "'degree' parameter of SVC must be an int"),
         (["train", "gaps.csv", "a.mm"], "row 2 has nan in column 'b'"),
     ],

@@ -1,11 +1,24 @@
 """The command line: ``maxmargin --help``.
 
-Each command is one file. Shared parts are `options` (options that several commands have), `estimators`
-(estimators by name), `training_data` (reading and checking), `models` (loading and scoring),
-`cross_validation`, and `output` (tables, JSON, warnings). Commands import what is slow to import only when
-they run, so ``--help`` and usage errors appear at once.
+Each command is one file. Shared parts are `options` (options that several commands have), `checks` (of
+options and files, before anything is trained), `estimators` (estimators by name), `training_data` (reading
+and checking), `models` (loading and scoring), `cross_validation`, and `output` (tables, JSON, warnings).
+Commands import what is slow to import only when they run, so ``--help`` and usage errors appear at once.
 """
 
-from maxmargin.cli.app import main
+from __future__ import annotations
+
+import sys
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line."""
+    try:
+        from maxmargin.cli import app
+    except KeyboardInterrupt:  # before there is anything that could handle it
+        print("maxmargin: interrupted", file=sys.stderr)
+        sys.exit(130)
+    app.main(arguments)
+
 
 __all__ = ["main"]

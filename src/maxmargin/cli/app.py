@@ -54,6 +54,9 @@ def _about(
     pass
 
 
+_REPORT = "please report it with the traceback, which the environment variable MAXMARGIN_TRACEBACK=1 shows"
+
+
 class _PipeClosed(Exception):
     """The reader of the output has closed its end of the pipe."""
 
@@ -93,8 +96,8 @@ def run(arguments: list[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except Interrupted as error:
         return _fail(str(error), 130)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", 130)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        return _fail(_ended(error), 130)
     except _PipeClosed:
         # Python would report at exit the output that it could not write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -106,8 +109,16 @@ def run(arguments: list[str] | None = None) -> int:
     except Exception as error:
         code = getattr(error, "exit_code", None)  # usage errors have it in all versions of typer
         if code is None:
-            raise
+            if os.environ.get("MAXMARGIN_TRACEBACK"):
+                raise
+            return _fail(f"unexpected {type(error).__name__}: {error} ({_REPORT})", 1)
         return _fail(_usage(error), int(code)) if str(error) and int(code) else int(code)
+
+
+def _ended(error: BaseException) -> str:
+    """The message for Ctrl-C; searches say how far they have got."""
+    text = str(error).rstrip(".") if isinstance(error, KeyboardInterrupt) else ""
+    return f"interrupted: {text[:1].lower()}{text[1:]}; nothing is written" if text else "interrupted"
 
 
 def _fail(message: str, code: int) -> int:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import BadInput, Interrupted, emit, need_matplotlib, table, working
+from maxmargin.cli.checks import check_picture, check_writable, unknown
+from maxmargin.cli.output import BadInput, Interrupted, emit, table, working
 
 # Seconds of a first fit, which compiles the solver: compile time is not part of the comparison.
 _WARM_UP = 0.2
@@ -47,6 +48,8 @@ def compare(
 
     Example: maxmargin compare data.csv --scale standard -s batch -s smo -s rosen --plot gap.png
     """
+    check_writable(plot, data=data)
+    check_picture(plot)
     from sklearn.base import clone
 
     from maxmargin import solvers
@@ -54,8 +57,6 @@ def compare(
 
     if plot is not None:
         from maxmargin.inspection import TraceDisplay, Watched
-
-        need_matplotlib()
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, nu=nu, quantile=quantile, epsilon=epsilon, loss=loss, bias=bias,
         tol=tol, cache_size=cache_size, n_jobs=n_jobs,
@@ -66,7 +67,8 @@ def compare(
     if "solver" not in task.model.get_params():
         raise BadInput(f"--machine {machine} has one training algorithm only: there is nothing to compare")
     for name in solver or ():
-        solvers.get(name)  # an unknown name fails before any work is done
+        if name not in solvers.names():
+            raise unknown("--solver", name, solvers.names())
     X = task.X if task.estimator is task.model else task.estimator[:-1].fit_transform(task.X)
     labels = () if task.y is None else (task.y,)
     fitted: dict[str, Any] = {}

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
+from maxmargin.cli.checks import check_writable
 from maxmargin.cli.output import BadInput, emit, note
 
 
@@ -47,6 +48,7 @@ def convert(
 
     Examples: maxmargin convert data.csv data.svm; maxmargin convert a.maxmargin a.onnx
     """
+    check_writable(None if result == "-" else result, data=source, content="source")
     from maxmargin.persistence import kind
 
     found = None if source == "-" else kind(source)
@@ -54,8 +56,12 @@ def convert(
     if found is None:
         if to in _MODELS.values() or (to is None and suffix in _MODELS):
             raise BadInput(f"{source} is not a model file, so it cannot be converted to a model")
-        from maxmargin.data import read, write
+        from maxmargin.data import FORMATS, read, write
+        from maxmargin.data.files import SUFFIXES
 
+        if to is None and suffix not in SUFFIXES:
+            known = ", ".join(FORMATS)
+            raise BadInput(f"{result}: unknown suffix: choose one of the formats {known} with --to")
         table = read(source, target=target, drop=drop or (), format=format)
         if table.guessed and not json:
             note(f"{source}: column {table.target!r} is the target (--target names another)")
@@ -77,6 +83,8 @@ def convert(
             Kind.libsvm_model: save_libsvm,
             Kind.onnx: to_onnx,
         }
+        if result == "-":
+            raise BadInput("a model is written to a file, not to the standard output: name a file")
         if wanted is Kind.libsvm_model and hasattr(estimator, "steps"):
             raise BadInput(
                 f"{source} has a scaler, which LIBSVM files cannot hold: convert to .onnx, or train with "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,12 @@ import numpy as np
 from maxmargin.cli.output import BadInput, warn
 from maxmargin.cli.training_data import Task
 
-# Beginnings of scikit-learn's warnings about scores; a traceback follows.
-_FAILED = ("Scoring failed", "One or more of the test scores are non-finite", "One or more of the train")
+# Beginnings of scikit-learn's warnings about scores. A traceback follows that of a scorer.
+_NOT_NUMBERS = ("One or more of the test scores are non-finite", "One or more of the train")
+_FAILED = ("Scoring failed", *_NOT_NUMBERS)
+_SOME_FITS = re.compile(r"\s*\d+ fits failed out of a total")
+# The commands say this in their own words at the end.
+_INTERRUPTED = re.compile(r"The search was interrupted|Tuning was interrupted")
 
 
 def fit_search(search: Any, task: Task) -> None:
@@ -24,26 +29,38 @@ def fit_search(search: Any, task: Task) -> None:
             "folds by: train it without cross-validation"
         )
     with _collect_score_warnings() as failures:
-        search.fit(task.X, *(() if task.y is None else (task.y,)))
-    reasons = [text.strip().splitlines()[-1] for text in failures if text.startswith(_FAILED[0])]
+        try:
+            search.fit(task.X, *(() if task.y is None else (task.y,)))
+        except ValueError as error:
+            if not str(error).lstrip().startswith("All the "):
+                raise
+            raise BadInput(_reason(str(error))) from error
+    reasons = [_reason(text) for text in failures if not text.startswith(_NOT_NUMBERS)]
     if not np.isfinite(search.cv_results_["mean_test_score"]).any():
         reason = reasons[0] if reasons else "the score of at least one fold of every node is not a number"
         named = f"--scoring {search.scoring}: " if search.scoring is not None else ""
         raise BadInput(f"{named}{reason}")
     if reasons:
-        warn(f"some scores could not be computed: {reasons[0]}")
+        warn(f"some models could not be trained or scored: {reasons[0]}")
+
+
+def _reason(text: str) -> str:
+    """The message of the exception with which a report of scikit-learn ends."""
+    return re.sub(r"^[\w.]+(Error|Exception|Warning): ", "", text.strip().splitlines()[-1])
 
 
 @contextmanager
 def _collect_score_warnings() -> Iterator[list[str]]:
-    """Collect warnings about scores instead of showing them."""
+    """Collect warnings about scores and failed fits instead of showing them."""
     collected: list[str] = []
     show = warnings.showwarning
 
     def collect(
         message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None
     ) -> None:
-        if str(message).startswith(_FAILED):
+        if _INTERRUPTED.match(str(message)):
+            return
+        if str(message).startswith(_FAILED) or _SOME_FITS.match(str(message)):
             collected.append(str(message))
         else:
             show(message, category, filename, lineno, file, line)

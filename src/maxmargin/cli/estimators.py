@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxmargin.cli.checks import check_parameters, did_you_mean, unknown
 from maxmargin.cli.output import BadInput
 
 # Name on the command line, class, and purpose.
@@ -27,18 +28,26 @@ def make_estimator(name: str, parameters: dict[str, Any]) -> Any:
     import maxmargin
 
     if name not in ESTIMATORS:
-        raise BadInput(f"unknown --machine {name!r}: use one of {', '.join(ESTIMATORS)}")
+        raise unknown("--machine", name, ESTIMATORS)
     estimator = getattr(maxmargin, ESTIMATORS[name][0])()
     known = estimator.get_params()
     for parameter, value in parameters.items():
         if parameter not in known:
-            raise BadInput(f"--machine {name} has no parameter {parameter}: use one of {', '.join(known)}")
+            hint = did_you_mean(parameter, known) or f"use {', '.join(known)}"
+            raise BadInput(f"--machine {name} has no parameter {parameter}: {hint}")
         if parameter in ("gamma", "class_weight", "contamination") and isinstance(value, str):
             value = _number_or_text(value)
         if parameter == "quantiles":
             value = _numbers(value)
         estimator.set_params(**{parameter: value})
-    return estimator
+    weights = parameters.get("class_weight")
+    if weights is None:
+        check_parameters(estimator)
+        return estimator
+    if "=" not in weights and weights != "balanced":
+        raise BadInput(f"--class-weight {weights!r} is unknown: use balanced, or label=weight,label=weight")
+    check_parameters(estimator.set_params(class_weight=None))  # the labels are not known yet
+    return estimator.set_params(class_weight=weights)
 
 
 def _numbers(text: str) -> list[float]:

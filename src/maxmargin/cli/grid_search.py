@@ -8,19 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import (
-    BadInput,
-    Interrupted,
+from maxmargin.cli.checks import (
+    check_different,
+    check_parameters,
+    check_picture,
+    check_scoring,
     check_writable,
-    emit,
-    facts,
-    need_matplotlib,
-    note,
-    table,
-    working,
+    did_you_mean,
 )
+from maxmargin.cli.output import BadInput, Interrupted, emit, facts, note, table, working
 
 _VALUES = "Values a,b,c or first:last:count (evenly spaced in logarithms)."
+
+# Values of a parameter; more are a mistake.
+_MOST_VALUES = 1000
 
 
 def search(
@@ -73,20 +74,23 @@ def search(
 
     Example: maxmargin search data.csv best.maxmargin --scale standard -C 0.1:1000:5 --plot grid.png
     """
-    check_writable(model, plot, data=data)
+    check_writable(model, plot, checkpoint, data=data)
+    check_different({"the model": model, "--plot": plot, "--checkpoint": checkpoint})
+    check_picture(plot)
+    asked = _asked(o.given(C=c, gamma=gamma, nu=nu, epsilon=epsilon), param or [])
     with working("loading"):
+        from sklearn.base import clone
+
         from maxmargin.cli.cross_validation import fit_search
         from maxmargin.cli.models import gaps, set_feature_names
         from maxmargin.cli.training_data import prepare
         from maxmargin.model_selection import SVMSearchCV
     if plot is not None:
         from maxmargin.inspection import SearchDisplay
-
-        need_matplotlib()
     parameters = o.given(
         kernel=kernel, loss=loss, bias=bias, class_weight=class_weight, solver=solver, tol=tol, n_jobs=n_jobs
     )
-    first = _values("epsilon", epsilon)[:1] if epsilon is not None else []
+    first = asked.get("epsilon", [])[:1]
     if first and isinstance(first[0], int | float):
         parameters["epsilon"] = first[0]  # for warnings about units; the grid overrides it
     with working("reading data"):
@@ -94,8 +98,14 @@ def search(
             data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
         )
     prefix = f"{task.estimator.steps[-1][0]}__" if task.estimator is not task.model else ""
-    asked = o.given(C=c, gamma=gamma, nu=nu, epsilon=epsilon)
-    grid = {prefix + name: values for name, values in _grid(task, asked, param or []).items()}
+    found = _grid(task, asked)
+    if plot is not None and sum(_are_numbers(values) for values in found.values()) < 2:
+        raise BadInput("--plot needs two parameters with several numbers: -C 0.1:1000:5 --gamma 0.01,0.1")
+    judged = task.model
+    if True in found.get("probability", []):
+        judged = clone(judged).set_params(probability=True)
+    check_scoring(scoring, judged, task.y)
+    grid = {prefix + name: values for name, values in found.items()}
     searcher = SVMSearchCV(
         task.estimator, grid, cv=cv, scoring=scoring, n_jobs=n_jobs, checkpoint=checkpoint,
         progress=False if json else None,
@@ -153,24 +163,31 @@ def _at_the_edge(chosen: dict[str, Any], nodes: list[dict[str, Any]]) -> list[st
     return edge
 
 
-def _grid(task: Any, asked: dict[str, str], others: list[str]) -> dict[str, Any]:
-    """The values of each parameter; C or nu, whichever counts, and gamma, have a default range."""
-    import numpy as np
-    from sklearn.base import is_regressor
+def _are_numbers(values: list[Any]) -> bool:
+    return len(values) > 1 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
-    known = task.model.get_params()
-    asked = dict(asked)
+
+def _asked(asked: dict[str, str], others: list[str]) -> dict[str, list[Any]]:
+    """The values of the parameters that are given by options of their own, and by ``--param``."""
     for other in others:
         name, sign, values = other.partition("=")
         if not sign:
             raise BadInput(f"--param {other}: write it as name=values")
         asked[name.strip()] = values
+    return {name: _values(name, text) for name, text in asked.items()}
+
+
+def _grid(task: Any, asked: dict[str, list[Any]]) -> dict[str, Any]:
+    """The values of each parameter; C or nu, whichever counts, and gamma, have a default range."""
+    import numpy as np
+    from sklearn.base import is_regressor
+
+    known = task.model.get_params()
     for name in asked:
         if name not in known:
-            raise BadInput(
-                f"{type(task.model).__name__} has no parameter {name}: use one of {', '.join(known)}"
-            )
-    grid: dict[str, Any] = {name: _values(name, text) for name, text in asked.items()}
+            hint = did_you_mean(name, known) or f"use {', '.join(known)}"
+            raise BadInput(f"{type(task.model).__name__} has no parameter {name}: {hint}")
+    grid: dict[str, Any] = dict(asked)
     if is_regressor(task.model):  # C bounds coefficients, which are in the units of the target
         spread = float(f"{np.std(np.asarray(task.y, dtype=np.float64)):.2g}") or 1.0
         grid.setdefault("C", [spread * factor for factor in np.geomspace(0.1, 1000.0, 9).tolist()])
@@ -196,31 +213,32 @@ def _check_values(model: Any, grid: dict[str, Any]) -> None:
     """Raise `BadInput` for a value that the estimator does not accept, before anything is trained."""
     from sklearn.base import clone
 
-    from maxmargin._sklearn import validate_parameters
-
     for name, values in grid.items():
         for value in values:
-            try:
-                validate_parameters(clone(model).set_params(**{name: value}))
-            except ValueError as error:
-                raise BadInput(str(error)) from None
+            check_parameters(clone(model).set_params(**{name: value}))
 
 
 def _values(name: str, text: str) -> list[Any]:
     import numpy as np
 
     try:
-        if text.count(":") == 2:
+        if ":" in text:
             first, last, count = text.split(":")
+            if not 0 < int(count) <= _MOST_VALUES:
+                raise ValueError
             values = np.geomspace(float(first), float(last), int(count)).tolist()
             if not values or not np.isfinite(values).all():
                 raise ValueError
             return values
     except ValueError:
         raise BadInput(
-            f"{name}: {text!r} is not first:last:count with two positive numbers and an integer"
+            f"{name}: {text!r} is not first:last:count with two positive numbers and a count of at most "
+            f"{_MOST_VALUES:,}, such as 0.1:100:4"
         ) from None
-    return [_parsed(part.strip()) for part in text.split(",") if part.strip()]
+    values = [_parsed(part.strip()) for part in text.split(",") if part.strip()]
+    if not values:
+        raise BadInput(f"{name}: {text!r} has no values: write a,b,c or first:last:count")
+    return values
 
 
 def _parsed(text: str) -> Any:

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any, TextIO
 
 _shown: set[str] = set()
@@ -21,35 +20,6 @@ class BadInput(Exception):
 
 class Interrupted(Exception):
     """Ctrl-C, after the results so far have been written."""
-
-
-def check_writable(*files: Any, data: Any = None, content: str = "data") -> None:
-    """Raise `BadInput` before the work is done if a result file cannot be written, or is that of the data.
-
-    `content` says in a word what that file holds.
-    """
-    for file in files:
-        if file is None:
-            continue
-        path = Path(file)
-        if path.is_dir():
-            raise BadInput(f"{file} is a folder: name a file in it")
-        if not path.parent.is_dir():
-            raise BadInput(f"{file}: there is no folder {path.parent}; create it first")
-        if data is not None and path.exists() and Path(data).exists() and path.samefile(data):
-            raise BadInput(f"{file} holds the {content}, and would be overwritten: name another file")
-
-
-def check_different(files: Mapping[str, Any]) -> None:
-    """Raise `BadInput` if two of the files, given with the names of their options, are the same."""
-    known: dict[Path, str] = {}
-    for name, file in files.items():
-        if file is None:
-            continue
-        path = Path(file).resolve()
-        if path in known:
-            raise BadInput(f"{known[path]} and {name} are the same file {file}: name another one")
-        known[path] = name
 
 
 def one_line(text: str) -> str:
@@ -142,15 +112,6 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)
-
-
-def need_matplotlib(user: str = "--plot") -> None:
-    """Raise `BadInput` early if matplotlib is missing, and select a backend that opens no window."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise BadInput(f"{user} needs matplotlib: pip install 'maxmargin[plot]'") from error
-    matplotlib.use("Agg")
 
 
 def working(text: str) -> AbstractContextManager[Any]:

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import BadInput, check_writable, emit, note, plain
+from maxmargin.cli.checks import check_writable
+from maxmargin.cli.output import BadInput, emit, note, plain
 
 
 def predict(

@@ -9,15 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import (
-    BadInput,
-    check_different,
-    check_writable,
-    emit,
-    need_matplotlib,
-    note,
-    working,
-)
+from maxmargin.cli.checks import check_different, check_writable, need_matplotlib
+from maxmargin.cli.output import BadInput, emit, note, working
 
 
 class Rows(StrEnum):

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import Interrupted, check_writable, emit, facts, working
+from maxmargin.cli.checks import check_writable
+from maxmargin.cli.output import Interrupted, emit, facts, working
 
 
 def train(

@@ -185,9 +185,11 @@ def _class_weights(text: Any, y: Any) -> dict[Any, float]:
         label, _, weight = part.partition("=")
         try:
             weights[labels[label.strip()]] = float(weight)
+            if not 0 <= float(weight) < np.inf:
+                raise ValueError
         except (KeyError, ValueError) as error:
             raise BadInput(
-                f"--class-weight {text}: {part!r} is not label=weight with one of the labels "
-                f"{', '.join(list(labels)[:12])}"
+                f"--class-weight {text}: {part!r} is not label=weight, with a weight from 0 on and a label "
+                f"among {', '.join(list(labels)[:12])}"
             ) from error
     return weights

@@ -9,19 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.output import (
-    BadInput,
-    Interrupted,
+from maxmargin.cli.checks import (
     check_different,
+    check_picture,
+    check_scoring,
     check_writable,
-    emit,
-    facts,
     need_matplotlib,
-    note,
-    table,
-    working,
+    unknown,
 )
+from maxmargin.cli.output import BadInput, Interrupted, emit, facts, note, table, working
 
+_KERNELS = ("rbf", "linear", "laplacian", "auto")
 # More different whole numbers than this in a target are a quantity, unless it is said otherwise.
 _MANY_VALUES = 20
 # Classes up to which the confusion matrix is printed.
@@ -101,6 +99,13 @@ def tune(
         plot = _beside(model)
     check_writable(model, plot, report, checkpoint, data=data)
     check_different({"the model": model, "--plot": plot, "--report": report, "--checkpoint": checkpoint})
+    check_picture(plot)
+    if report is not None:
+        need_matplotlib("--report")
+    if kernel not in _KERNELS:
+        raise unknown("--kernel", kernel, _KERNELS)
+    if class_weight not in (None, "balanced"):
+        raise unknown("--class-weight", class_weight, ["balanced"])
     with working("loading"):
         import numpy as np
 
@@ -108,8 +113,6 @@ def tune(
         from maxmargin.cli.models import set_feature_names
         from maxmargin.cli.training_data import check_finite, check_target
         from maxmargin.data import DataError, read
-    if plot is not None or report is not None:
-        need_matplotlib("--plot" if plot is not None else "--report")
     with working("reading data"):
         found = read(data, target=target, drop=drop or (), format=format)
     if found.y is None:
@@ -132,6 +135,7 @@ def tune(
     tuner: Any = SVRCV(**given) if numeric else SVCCV(class_weight=class_weight, **given)
     tasks = {"svc": "--task classification", "svr": "--task regression"}
     check_target(SVR() if numeric else SVC(), "svr" if numeric else "svc", found, data, tasks)
+    check_scoring(scoring, SVR() if numeric else SVC(), y, tuned=True)
     tuner.fit(found.X, y)
     best = tuner.best_estimator_
     set_feature_names(best, found.names)

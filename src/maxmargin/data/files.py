@@ -21,7 +21,7 @@ from maxmargin.data.limits import Limit
 from maxmargin.data.table import DataError, Table, Wanted
 
 FORMATS = ("svmlight", "csv", "parquet", "npz")
-_SUFFIXES = {
+SUFFIXES = {
     ".svm": "svmlight",
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
@@ -124,7 +124,7 @@ def write(table: Table, file: str | os.PathLike[str], *, format: str | None = No
     format : {"svmlight", "csv", "parquet", "npz"}, optional
         The format; by default that of the suffix.
     """
-    kind = format or _SUFFIXES.get(Path(file).suffix.lower())
+    kind = format or SUFFIXES.get(Path(file).suffix.lower())
     if kind not in FORMATS:
         raise DataError(f"{os.fspath(file)}: unknown suffix; choose one of the formats {', '.join(FORMATS)}.")
     if os.fspath(file) == "-":
