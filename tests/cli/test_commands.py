@@ -222,6 +222,35 @@ def test_compare_lists_each_solver_and_they_agree(run):
         assert file.read(4) == b"\x89PNG"
 
 
+def test_compare_takes_the_fastest_of_several_runs_and_says_so(run, monkeypatch):
+    from maxmargin.cli import compare
+
+    report = run("compare", "iris.csv", "-s", "smo", "--json").json
+    assert [row["runs"] for row in report["solvers"]] == [3]
+    assert "fastest of 2 runs" in run("compare", "iris.csv", "-s", "smo", "--repeat", "2").out
+    monkeypatch.setattr(compare, "_LONG", 0.0)
+    assert "one run each" in run("compare", "iris.csv", "-s", "smo").out
+
+
+def test_the_reported_seconds_do_not_include_loading(run, monkeypatch):
+    calls = []
+    original = SVC.fit
+
+    def fit(self, X, y, *rest):
+        calls.append(len(X))
+        return original(self, X, y, *rest)
+
+    monkeypatch.setattr(SVC, "fit", fit)
+    assert run("train", "iris.csv", "--scale", "standard", "--json").json["seconds"] < 10
+    assert calls[0] < 50 and calls[-1] == 150  # a small training loads what the one that is measured needs
+
+
+def test_every_solver_has_a_description_of_its_own(run):
+    rows = run("solvers", "--json").json["solvers"]
+    built_in = [row for row in rows if row["solver"] != "my-smo"]
+    assert len({row["about"] for row in built_in}) == len(built_in) and all(row["about"] for row in built_in)
+
+
 def test_solvers_lists_all_and_what_they_take(run):
     report = run("solvers", "--json").json
     assert {row["solver"] for row in report["solvers"]} >= set(solvers.names()) - {"my-smo"}

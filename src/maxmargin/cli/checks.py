@@ -133,9 +133,8 @@ def check_scoring(scoring: str | None, estimator: Any, y: Any, tuned: bool = Fal
         return
     if reason == "proba":
         raise BadInput(
-            f"--scoring {scoring} needs predict_proba, which this model does not have: add "
-            "`--param probability=true` (svc, nu-svc), use `maxmargin tune`, or choose a score such as "
-            f"{_common(kind, scoring)}"
+            f"--scoring {scoring} needs predict_proba, which this model does not have: use `maxmargin tune`, "
+            f"whose models have probabilities, or choose a score such as {_common(kind, scoring)}"
         )
     others = [
         name for name in (scoring + ending for ending in _ENDINGS)

@@ -28,6 +28,7 @@ def fit_search(search: Any, task: Task) -> None:
             f"{type(task.model).__name__} is trained without labels and has no score to compare nodes or "
             "folds by: train it without cross-validation"
         )
+    task.rehearse()  # of the times that are reported
     with _collect_score_warnings() as failures:
         try:
             search.fit(task.X, *(() if task.y is None else (task.y,)))

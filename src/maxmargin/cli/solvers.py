@@ -12,13 +12,14 @@ def solvers(json: o.Json = False) -> None:
     """List the solvers with the problems they accept and their papers, and the estimators."""
     from maxmargin import solvers as known
     from maxmargin.cli.estimators import ESTIMATORS
+    from maxmargin.solvers.registry import about
 
     problems = _problems()
     rows: list[dict[str, Any]] = []
     for name in known.names():
         solver = known.get(name)
         takes = [kind for kind, problem in problems.items() if solver.accepts(problem)]
-        rows.append({"solver": name, "takes": takes, "about": solver.about})
+        rows.append({"solver": name, "takes": takes, "about": about(name)})
     estimators = [{"machine": name, "class": cls, "for": text} for name, (cls, text) in ESTIMATORS.items()]
     if json:
         emit({"solvers": rows, "machines": estimators})

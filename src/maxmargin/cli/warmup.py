@@ -15,7 +15,7 @@ from maxmargin.cli.output import BadInput, console, emit, note
 
 def warmup(
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Processes; default: one per core.")
+        int | None, typer.Option("--jobs", "-j", min=1, help="Processes.", show_default="one per core")
     ] = None,
     json: o.Json = False,
 ) -> None:

@@ -31,6 +31,23 @@ _BUILT_IN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "smo-accelerated": ("papers.smo", "SMO", {"accelerate": True}),
     "smo-first-order": ("papers.smo", "SMO", {"selection": "first-order"}),
 }
+# Descriptions of names whose class has several.
+_ABOUT = {
+    "auto": "batch, but crammer-singer or smo for problems with very many sums (the default)",
+    "batch": "two-level decomposition, second-order SMO inside",
+    "maxminover": "Martinetz 2004, Timm, Klement, Martinetz 2009: counters up and down",
+    "maxminover-doubling": "maxminover whose counters are doubled where steps are too long: fewer steps",
+    "mdm": "Mitchell, Dem'yanov, Malozemov 1974: minimum-norm point, weight between two vertices",
+    "mdm-accelerated": "Barbero, López, Dorronsoro 2008: mdm with cycles of steps collapsed into one",
+    "mdm-second-order": "mdm, the second vertex chosen by the decrease: fewer steps, more kernel rows",
+    "rosen": "López, Dorronsoro 2009: gradient projection in closed form",
+    "rosen-conjugate": "rosen with conjugate directions, for ill-conditioned problems",
+    "simple": "Vishwanathan, Murty 2002: add-and-prune active set with an exact factor",
+    "simple-block": "simple with many violators at a time, after a coarse run of batch",
+    "smo": "Fan et al. 2005: pairs chosen by second order, as in LIBSVM",
+    "smo-accelerated": "smo with the cycles of mdm-accelerated: fewer steps where C is large",
+    "smo-first-order": "Keerthi et al. 2001: the pair that violates most",
+}
 _registered: dict[str, Callable[[], Any]] = {}
 
 
@@ -62,6 +79,11 @@ def register(name: str, make: Callable[[], Any]) -> None:
 def names() -> list[str]:
     """Names that `get` understands, sorted."""
     return sorted([*_BUILT_IN, *_registered])
+
+
+def about(name: str) -> str:
+    """A line about the solver with the given name, which differs from that of every other one."""
+    return _ABOUT.get(name) or str(made(name).about)
 
 
 def made(solver: str) -> Any:
