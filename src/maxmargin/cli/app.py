@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -54,6 +55,8 @@ def _about(
     pass
 
 
+# Exit code after Ctrl-C, as in shells.
+_CTRL_C = 130
 _REPORT = "please report it with the traceback, which the environment variable MAXMARGIN_TRACEBACK=1 shows"
 
 
@@ -71,6 +74,8 @@ def _accept_closed_pipe(command: Callable[..., None]) -> Callable[..., None]:
             sys.stdout.flush()
         except BrokenPipeError as error:
             raise _PipeClosed from error
+        except KeyboardInterrupt as error:  # for which typer would print nothing
+            raise Interrupted(_ended(error)) from error
 
     return run
 
@@ -93,11 +98,13 @@ def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
     try:
         code = app(args=arguments, prog_name="maxmargin", standalone_mode=False)
+        if code == _CTRL_C:  # before the command had begun
+            return _fail("interrupted", _CTRL_C)
         return code if isinstance(code, int) else 0
     except Interrupted as error:
-        return _fail(str(error), 130)
-    except (KeyboardInterrupt, typer.Abort) as error:
-        return _fail(_ended(error), 130)
+        return _fail(str(error), _CTRL_C)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", _CTRL_C)
     except _PipeClosed:
         # Python would report at exit the output that it could not write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -116,9 +123,9 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _ended(error: BaseException) -> str:
-    """The message for Ctrl-C; searches say how far they have got."""
-    text = str(error).rstrip(".") if isinstance(error, KeyboardInterrupt) else ""
-    return f"interrupted: {text[:1].lower()}{text[1:]}; nothing is written" if text else "interrupted"
+    """The message for Ctrl-C before there was a result; searches say how far they have got."""
+    found = re.search(r"before .*[^.]", str(error))
+    return f"interrupted {found[0]}; nothing is written" if found else "interrupted"
 
 
 def _fail(message: str, code: int) -> int:

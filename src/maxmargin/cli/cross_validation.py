@@ -17,8 +17,6 @@ from maxmargin.cli.training_data import Task
 _NOT_NUMBERS = ("One or more of the test scores are non-finite", "One or more of the train")
 _FAILED = ("Scoring failed", *_NOT_NUMBERS)
 _SOME_FITS = re.compile(r"\s*\d+ fits failed out of a total")
-# The commands say this in their own words at the end.
-_INTERRUPTED = re.compile(r"The search was interrupted|Tuning was interrupted")
 
 
 def fit_search(search: Any, task: Task) -> None:
@@ -45,6 +43,15 @@ def fit_search(search: Any, task: Task) -> None:
         warn(f"some models could not be trained or scored: {reasons[0]}")
 
 
+def count_fits(search: Any) -> int:
+    """The number of fits that a search has done; all unless it was interrupted."""
+    results = search.cv_results_
+    if not search.interrupted_:
+        return len(results["params"]) * int(search.n_splits_)
+    folds = [results[f"split{k}_test_score"] for k in range(search.n_splits_)]
+    return int(np.isfinite(folds).sum())
+
+
 def _reason(text: str) -> str:
     """The message of the exception with which a report of scikit-learn ends."""
     return re.sub(r"^[\w.]+(Error|Exception|Warning): ", "", text.strip().splitlines()[-1])
@@ -59,8 +66,6 @@ def _collect_score_warnings() -> Iterator[list[str]]:
     def collect(
         message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None
     ) -> None:
-        if _INTERRUPTED.match(str(message)):
-            return
         if str(message).startswith(_FAILED) or _SOME_FITS.match(str(message)):
             collected.append(str(message))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,7 +82,7 @@ def search(
     with working("loading"):
         from sklearn.base import clone
 
-        from maxmargin.cli.cross_validation import fit_search
+        from maxmargin.cli.cross_validation import count_fits, fit_search
         from maxmargin.cli.models import gaps, set_feature_names
         from maxmargin.cli.training_data import prepare
         from maxmargin.model_selection import SVMSearchCV
@@ -127,11 +128,13 @@ def search(
             "std": float(results["std_test_score"][k]),
         }
         for k in results["rank_test_score"].argsort(kind="stable")
+        if not searcher.interrupted_ or math.isfinite(results["mean_test_score"][k])
     ]
+    fits = count_fits(searcher)
     chosen = {name.removeprefix(prefix): value for name, value in searcher.best_params_.items()}
     report = {
         "rows": task.X.shape[0],
-        "fits": len(nodes) * searcher.n_splits_,
+        "fits": fits,
         "best_score": float(searcher.best_score_),
         **gaps(best.steps[-1][1] if prefix else best),
         "refit_seconds": float(searcher.refit_time_),
@@ -142,15 +145,17 @@ def search(
         emit({**report, "best_params": chosen, "nodes": nodes, "interrupted": searcher.interrupted_})
     else:
         table(
-            f"The best {min(top, len(nodes))} of {len(nodes)} nodes, {searcher.n_splits_} folds", nodes[:top]
+            f"The best {min(top, len(nodes))} of {len(nodes)} combinations, {searcher.n_splits_} folds",
+            nodes[:top],
         )
         shown = (f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items())
         shown_facts = {key: value for key, value in report.items() if key != "dual_gap"}
         facts("", {**shown_facts, "best": ", ".join(shown)})
-        for name in _at_the_edge(chosen, nodes):
+        for name in [] if searcher.interrupted_ else _at_the_edge(chosen, nodes):
             note(f"the best {name} is at the edge of the grid: a wider range may contain a better value")
     if searcher.interrupted_:
-        raise Interrupted("interrupted; the result is the best of the finished nodes")
+        planned = len(results["params"]) * searcher.n_splits_
+        raise Interrupted(f"interrupted after {fits:,} of {planned:,} fits; the result is the best of these")
 
 
 def _at_the_edge(chosen: dict[str, Any], nodes: list[dict[str, Any]]) -> list[str]:

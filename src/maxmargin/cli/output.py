@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
 
 _shown: set[str] = set()
+# Beginnings of warnings that the commands give in their own words, at the end.
+_INTERRUPTED = ("The search was interrupted", "Tuning was interrupted")
 
 
 class BadInput(Exception):
@@ -45,7 +47,11 @@ def show_warning(
     Of warnings that differ only in their numbers, such as those of the fits of a search, the first is shown.
     """
     kind = re.sub(r"[\d.]+(e[-+]\d+)?", "#", str(message))
-    if issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning) or kind in _shown:
+    if (
+        issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning)
+        or kind in _shown
+        or kind.startswith(_INTERRUPTED)
+    ):
         return
     _shown.add(kind)
     warn(str(message))

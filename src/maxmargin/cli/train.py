@@ -66,7 +66,9 @@ def train(
         task = prepare(
             data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
         )
-    validated = _cross_validate(task, cv, progress=False if json else None) if cv is not None else None
+    validated, early = None, None
+    if cv is not None:
+        validated, early = _cross_validate(task, cv, progress=False if json else None)
     with working("training"):
         seconds = task.fit()
     set_feature_names(task.estimator, task.table.names)
@@ -98,16 +100,25 @@ def train(
         facts("", {"estimator": report["machine"], **shown})
     if report["status"] == "interrupted":
         raise Interrupted("interrupted; the model is the best solution so far")
+    if early is not None:
+        raise Interrupted(early)
 
 
-def _cross_validate(task: Any, folds: int, progress: bool | None) -> dict[str, float]:
-    """Mean and standard deviation of the scores of the held-out folds."""
-    from maxmargin.cli.cross_validation import fit_search
+def _cross_validate(
+    task: Any, folds: int, progress: bool | None
+) -> tuple[dict[str, float | int], str | None]:
+    """Mean and standard deviation of the scores of the held-out folds; a message if Ctrl-C left some out."""
+    from maxmargin.cli.cross_validation import count_fits, fit_search
     from maxmargin.model_selection import SVMSearchCV
 
     search = SVMSearchCV(task.estimator, {}, cv=folds, refit=False, progress=progress)
     fit_search(search, task)
-    return {
+    scores: dict[str, float | int] = {
         "cv_score": float(search.cv_results_["mean_test_score"][0]),
         "cv_std": float(search.cv_results_["std_test_score"][0]),
     }
+    if not search.interrupted_:
+        return scores, None
+    done = count_fits(search)
+    early = f"interrupted after {done} of {folds} folds, of which the score is; the model has all rows"
+    return scores | {"cv_folds": done}, early

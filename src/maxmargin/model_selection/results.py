@@ -50,5 +50,12 @@ def average_finished_folds(results: dict[str, Any]) -> None:
         results[key] = np.where(known, mean, np.nan)
         results[f"std_{part}_{metric}"] = np.where(known, spread, np.nan)
         if part == "test":
-            rank = rankdata(-np.where(known, mean, -np.inf), method="min")
-            results[f"rank_test_{metric}"] = rank.astype(np.int32)
+            results[f"rank_test_{metric}"] = _ranks(np.where(known, mean, -np.inf), done.all(axis=0))
+
+
+def _ranks(mean: Any, whole: Any) -> Any:
+    """Ranks of means, those of all folds first: the mean of a few folds is high by chance sometimes."""
+    rank = np.zeros(len(mean), np.int32)
+    rank[whole] = rankdata(-mean[whole], method="min")
+    rank[~whole] = whole.sum() + rankdata(-mean[~whole], method="min")
+    return rank

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -125,7 +125,7 @@ class SVMSearchCV(CalibratedMixin, GridSearchCV):
         What turns decision values into probabilities, with `calibrate`.
     interrupted_ : bool
         Whether the search was ended by Ctrl-C. Means are then over the folds that were done, and NaN where
-        none was.
+        none was; candidates whose folds were all done rank before others.
 
     References
     ----------
@@ -299,16 +299,17 @@ class SVMSearchCV(CalibratedMixin, GridSearchCV):
             bar.update(found)
             for attempt in range(_ATTEMPTS):
                 try:
-                    for job, results in self._results(X, y, setup, list(pending)):
-                        pending.remove(job)
-                        for fold, of_fold in zip(job.folds, results, strict=True):
-                            found.update({(fold, n): r for n, r in zip(job.nodes, of_fold, strict=True)})
-                        if store is not None:
-                            store.add(job, results)
-                        setup.counts.end(job)
-                        bar.update(found)
-                        if interrupt.pulled:
-                            break
+                    with _closing(self._results(X, y, setup, list(pending))) as done:
+                        for job, results in done:
+                            pending.remove(job)
+                            for fold, of_fold in zip(job.folds, results, strict=True):
+                                found.update({(fold, n): r for n, r in zip(job.nodes, of_fold, strict=True)})
+                            if store is not None:
+                                store.add(job, results)
+                            setup.counts.end(job)
+                            bar.update(found)
+                            if interrupt.pulled:
+                                break
                 except KeyboardInterrupt:
                     if interrupt.abandoned:
                         raise
@@ -322,7 +323,7 @@ class SVMSearchCV(CalibratedMixin, GridSearchCV):
             if interrupt.pulled and pending:
                 self.interrupted_ = True
         if not found:
-            raise KeyboardInterrupt("The search was interrupted before the first chain was done.")
+            raise KeyboardInterrupt("The search was interrupted before the first fits were done.")
         if self.interrupted_:
             wanted = len(setup.candidates) * len(setup.splits)
             warnings.warn(
@@ -413,6 +414,18 @@ class SVMSearchCV(CalibratedMixin, GridSearchCV):
         several = scorers_by_name(scorers)
         self.scorer_ = scorers if several is None else several
         self.cv_results_ = results
+
+
+@contextmanager
+def _closing(results: Iterator[Any]) -> Iterator[Iterator[Any]]:
+    """End what is left of the results, without joblib's warning about tasks that are cancelled."""
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="joblib")
+            warnings.filterwarnings("ignore", message=r"(?s).*tasks.*(cancelled|processed)")
+            results.close()  # type: ignore[attr-defined]
 
 
 def _tagged(X: Any, y: Any, setup: SearchSetup, job: Job) -> tuple[Job, list[list[Result]]]:
