@@ -33,9 +33,11 @@ def set_feature_names(estimator: Any, names: list[str] | None) -> None:
 
 
 def as_trained(estimator: Any, X: Any) -> Any:
-    """X in the form that the model accepts: dense where it was trained on dense data."""
+    """X in the form that the model was trained with, dense or sparse."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    return X.toarray() if sp.issparse(X) and not last.get_model().sparse else X
+    if last.get_model().sparse:
+        return X if sp.issparse(X) else sp.csr_array(X)
+    return X.toarray() if sp.issparse(X) else X
 
 
 def score(estimator: Any, X: Any, y: Any) -> tuple[str, float] | None:

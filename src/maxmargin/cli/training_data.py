@@ -54,7 +54,8 @@ class Task:
         last = small.steps[-1][1] if hasattr(small, "steps") else small
         if "max_time" in last.get_params():
             last.set_params(max_time=min(_REHEARSAL, self.model.max_time or _REHEARSAL))
-        last.set_params(verbose=False)
+        if "verbose" in last.get_params():
+            last.set_params(verbose=False)
         # A failure that concerns all rows is reported by their own training.
         with warnings.catch_warnings(), suppress(ValueError, TypeError, ArithmeticError):
             warnings.simplefilter("ignore")
@@ -113,8 +114,8 @@ def prepare(
     return Task(make_pipeline(scaler, model), model, X, table.y, table)
 
 
-def check_finite(table: Table, source: str) -> None:
-    """Raise an error that names the first value that is not finite."""
+def check_finite(table: Table, source: str, before: int = 0) -> None:
+    """Raise an error that names the first value that is not finite; `before` rows come before the table."""
     X = table.X
     if np.isfinite(X.data if sp.issparse(X) else X).all():
         return
@@ -127,8 +128,8 @@ def check_finite(table: Table, source: str) -> None:
         value = X[row, column]
     called = repr(table.names[column]) if table.names is not None else str(column + 1)
     raise DataError(
-        f"{source}: row {row + 1} has {value:g} in column {called}, but a finite number is needed: fill "
-        "such cells, remove these rows, or leave out the column (--drop)."
+        f"{source}: row {before + row + 1} has {value:g} in column {called}, but a finite number is needed: "
+        "fill such cells, remove these rows, or leave out the column (--drop)."
     )
 
 

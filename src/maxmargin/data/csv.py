@@ -8,13 +8,15 @@ import io
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.data.limits import Limit
-from maxmargin.data.table import DataError, Table, Wanted, as_labels, brief, first_repeated
+from maxmargin.data.table import DataError, Table, Wanted, brief, first_repeated
 
 _CANNOT = re.compile(r"could not convert string '(.*)' to float64 at row (\d+), column (\d+)", re.DOTALL)
 _SHORT = re.compile(r"at row (\d+) with (\d+) columns")
@@ -24,11 +26,22 @@ _COLUMN, _CHARACTER = 400, 16
 _PART = 1 << 20
 
 
-def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
-    """Parse the text; all cells except those of the target must be numbers."""
-    _check_encoding(contents, where)
-    longest = max(map(len, io.BytesIO(contents)), default=0)
-    limit.check(longest * _CHARACTER, "the longest line", where)
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a text, and where its rows begin.
+
+    `skip`: lines before the rows; `before`: rows in earlier parts of the same text.
+    """
+
+    delimiter: str | None
+    names: list[str]
+    named: bool
+    skip: int
+    before: int = 0
+
+
+def layout_of(contents: bytes, where: str, limit: Limit) -> Layout:
+    """The layout that the first line shows."""
     lines = enumerate(_lines(contents))
     at, first = next(((k, line.rstrip("\n")) for k, line in lines if line != "\n"), (0, ""))
     delimiter = next((d for d in ",;\t" if d in first), None)
@@ -39,6 +52,20 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     twice = first_repeated(names)
     if twice is not None:
         raise DataError(f"{where}: two columns are named {brief(twice)}; column names must be unique.")
+    return Layout(delimiter, names, named, at + int(named))
+
+
+def read(contents: bytes, where: str, wanted: Wanted, limit: Limit, layout: Layout | None = None) -> Table:
+    """Parse the text; all cells except those of the target must be numbers.
+
+    `layout` is that of a text of which these are some lines.
+    """
+    _check_encoding(contents, where)
+    longest = max(map(len, io.BytesIO(contents)), default=0)
+    limit.check(longest * _CHARACTER, "the longest line", where)
+    if layout is None:
+        layout = layout_of(contents, where, limit)
+    delimiter, names, named = layout.delimiter, layout.names, layout.named
     places, target, guessed = wanted.split(names, where)
     n_rows = contents.count(b"\n") + contents.count(b"\r") - contents.count(b"\r\n") + 1
     limit.check(n_rows * len(places) * 8, "the table", where)
@@ -46,24 +73,25 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
         "delimiter": delimiter,
         "quotechar": '"',
         "comments": None,
-        "skiprows": at + int(named),
+        "skiprows": layout.skip,
         "ndmin": 2,
     }
-    if named and all(line == "\n" for _, line in lines):  # only names
+    if layout.skip and all(
+        line == "\n" for line in islice(_lines(contents), layout.skip, None)
+    ):  # only names
         return Table(np.empty((0, len(places))), None, names)
-    X = _numbers(contents, places, names, where, options)
+    X = _numbers(contents, places, names, where, options, layout.before)
     y = None
     if target is not None:
         if n_rows * longest * 4 > limit.bytes:
             width = _longest_cell(contents, target, delimiter, where)
             limit.check(n_rows * width * 4, f"the labels, of up to {width:,} characters,", where)
-        labels = np.char.strip(_load(contents, [target], str, where, options)[:, 0])
+        labels = np.char.strip(_load(contents, [target], str, where, options, layout.before)[:, 0])
         empty = np.flatnonzero(labels == "")
         if len(empty):
-            raise DataError(
-                f"{where}: row {empty[0] + 1} has no value in the target column {brief(names[target])}."
-            )
-        y = as_labels(labels)
+            row = layout.before + int(empty[0]) + 1
+            raise DataError(f"{where}: row {row} has no value in the target column {brief(names[target])}.")
+        y = wanted.labels(labels)
     return Table(
         X,
         y,
@@ -140,17 +168,17 @@ def _longest_cell(contents: bytes, place: int, delimiter: str | None, where: str
 
 
 def _numbers(
-    contents: bytes, places: list[int], names: list[str], where: str, options: dict[str, Any]
+    contents: bytes, places: list[int], names: list[str], where: str, options: dict[str, Any], before: int
 ) -> Any:
     try:
-        return _load(contents, places, np.float64, where, options)
+        return _load(contents, places, np.float64, where, options, before)
     except ValueError as error:
         if isinstance(error, DataError):
             raise
         found = _CANNOT.search(str(error))
         if found is None:
             raise DataError(f"{where} cannot be read as CSV: {str(error).rstrip('.')}.") from error
-        cell, row, column = found[1], int(found[2]) + 1, int(found[3]) - 1  # as NumPy counts
+        cell, row, column = found[1], before + int(found[2]) + 1, int(found[3]) - 1  # as NumPy counts
         name = names[column] if column < len(names) else str(column)
         if not cell.strip():
             what = f"row {row}, column {brief(name)} is empty: fill in missing values or leave the column out"
@@ -162,7 +190,9 @@ def _numbers(
         raise DataError(f"{where}: {what} (--drop {brief(name)[1:-1]}).") from error
 
 
-def _load(contents: bytes, places: list[int], dtype: Any, where: str, options: dict[str, Any]) -> Any:
+def _load(
+    contents: bytes, places: list[int], dtype: Any, where: str, options: dict[str, Any], before: int
+) -> Any:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"(loadtxt: input|Input line \d+) contained no data")
@@ -172,8 +202,9 @@ def _load(contents: bytes, places: list[int], dtype: Any, where: str, options: d
         short = _SHORT.search(str(error))
         if short is None:
             raise
+        row = before + int(short[1])
         raise DataError(
-            f"{where}: row {short[1]} has only {short[2]} cells; all rows must have as many as the first."
+            f"{where}: row {row} has only {short[2]} cells; all rows must have as many as the first."
         ) from error
 
 

@@ -96,15 +96,13 @@ def read(
     if format is not None and format not in FORMATS:
         raise DataError(f"Unknown format {format!r}: use one of {', '.join(FORMATS)}.")
     limit = Limit(memory)
-    where = _name(source)
+    where = name_of(source)
     try:
         contents = _unpacked(_contents(source, where, limit), where, limit)
         if not contents or contents.isspace():
             raise DataError(f"{where} is empty.")
-        kind = format or sniff(contents)
-        if kind in ("svmlight", "csv"):
-            contents = _text(contents, where)
-        table = _READ[kind](contents, where, Wanted(target, features, width, tuple(drop)), limit)
+        wanted = Wanted(target, features, width, tuple(drop))
+        table = table_of(contents, format or sniff(contents), where, wanted, limit)
     except MemoryError as error:
         raise DataError(f"{where} does not fit into memory.") from error
     if not table.X.shape[0]:
@@ -137,6 +135,13 @@ def write(table: Table, file: str | os.PathLike[str], *, format: str | None = No
         raise DataError(f"{file} cannot be written: {error.strerror or error}.") from error
 
 
+def table_of(contents: bytes, kind: str, where: str, wanted: Wanted, limit: Limit) -> Table:
+    """The table in the unpacked contents of a file."""
+    if kind in ("svmlight", "csv"):
+        contents = text_of(contents, where)
+    return _READ[kind](contents, where, wanted, limit)
+
+
 def sniff(contents: bytes) -> str:
     """Detect the format of the contents."""
     if contents.startswith(b"PAR1"):
@@ -151,7 +156,7 @@ def sniff(contents: bytes) -> str:
     return "svmlight" if any(_PAIR.match(line) for line in lines) else "csv"
 
 
-def _name(source: str | os.PathLike[str] | BinaryIO) -> str:
+def name_of(source: str | os.PathLike[str] | BinaryIO) -> str:
     """The name of the source in messages."""
     if hasattr(source, "read"):
         return str(getattr(source, "name", "the data"))
@@ -201,7 +206,7 @@ def _limited(stream: Any, where: str, limit: Limit) -> bytes:
     return bytes(contents)
 
 
-def _text(contents: bytes, where: str) -> bytes:
+def text_of(contents: bytes, where: str) -> bytes:
     """Text in UTF-8 without a byte order mark."""
     if contents.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{where} is text in UTF-16 or UTF-32: save it as UTF-8.")

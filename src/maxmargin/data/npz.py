@@ -8,6 +8,7 @@ import math
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
@@ -49,6 +50,68 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     if names is not None and len(names) != X.shape[1]:
         raise DataError(f"{where}: {len(names)} names for {X.shape[1]} features.")
     return Table(X, y, names, None if y is None else str(key))
+
+
+def blocks(path: str, where: str, wanted: Wanted, limit: Limit, size: int) -> Iterator[Table] | None:
+    """Parts of about `size` bytes of a dense X that is stored row by row; None for any other archive."""
+    try:
+        archive = zipfile.ZipFile(path)
+        infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    except _DAMAGED:
+        return None
+    x = next((k for k in _X if k in infos), None)
+    y = wanted.target if wanted.target is not None else next((k for k in _Y if k in infos), None)
+    sparse = any(p + "indptr" in infos for p in ("X_", "X_train_", ""))
+    names = infos.get("names")
+    if x is None or sparse or (y not in (None, "") and y not in infos) or infos[x].file_size <= size:
+        return None
+    if names is not None and names.file_size > size:
+        return None
+    used = [infos[x]] + ([infos[str(y)]] if y else []) + ([names] if names else [])
+    if any(info.flag_bits & 1 for info in used):  # encrypted
+        return None
+    try:
+        streams = [archive.open(info) for info in used]
+        heads = [_Archive._header(stream) for stream in streams]
+    except _DAMAGED:
+        return None
+    kinds = ["iufb", *(["iufbU"] if y else []), *(["U"] if names else [])]
+    (shape, fortran, dtype) = heads[0]
+    plain = all(
+        head[2].kind in kind and not head[2].hasobject for head, kind in zip(heads, kinds, strict=True)
+    )
+    fits = all(
+        head[0] == (length,) for head, length in zip(heads[1:], [shape[0], shape[-1]][not y :], strict=False)
+    )
+    if len(shape) != 2 or fortran or not plain or not fits:
+        return None
+    limit.check(shape[1] * dtype.itemsize, "a row", where)
+    return _parts(archive, streams, heads, where, str(y) if y else None, size)
+
+
+def _parts(
+    archive: zipfile.ZipFile, streams: list[Any], heads: list[Any], where: str, y: str | None, size: int
+) -> Iterator[Table]:
+    n, width = heads[0][0]
+
+    def part(k: int, rows: int, columns: int = 1) -> Any:
+        count = rows * columns
+        try:
+            data = read_up_to(streams[k], count * heads[k][2].itemsize, bytearray())
+        except _DAMAGED as error:
+            raise DataError(f"{where} is damaged: {error}.") from error
+        if len(data) < count * heads[k][2].itemsize:
+            raise DataError(f"{where} is damaged: an array is truncated.")
+        return np.frombuffer(data, heads[k][2], count=count)
+
+    with archive:
+        names = [str(name) for name in part(len(heads) - 1, width)] if len(heads) > 1 + bool(y) else None
+        step = max(1, size // max(1, width * heads[0][2].itemsize))
+        for start in range(0, n, step):
+            rows = min(step, n - start)
+            X = part(0, rows, width).reshape(rows, width)
+            X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+            yield Table(X, part(1, rows) if y else None, names, y)
 
 
 def write(table: Table, out: BinaryIO) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.data.limits import Limit
-from maxmargin.data.table import DataError, Table, Wanted, as_labels, brief, first_repeated
+from maxmargin.data.table import DataError, Table, Wanted, brief, first_repeated
 
 # Bytes per column in the schema of a file.
 _COLUMN = 1000
@@ -29,7 +30,7 @@ def _pyarrow() -> Any:
 def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     """Read a table; all features must be numbers without missing values."""
     pa = _pyarrow()
-    damaged = (pa.ArrowException, OSError, ValueError, TypeError, LookupError)
+    damaged = _damaged(pa)
     try:
         file = pa.parquet.ParquetFile(io.BytesIO(contents))
         schema, n = file.schema_arrow, file.metadata.num_rows
@@ -53,8 +54,42 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     X = np.empty((table.num_rows, len(places)))
     for k, place in enumerate(places):
         X[:, k] = _numbers(table.column(names[place]), names[place], where)
-    y = None if target is None else _labels(pa, table.column(names[target]), names[target], where, limit)
+    y = (
+        None
+        if target is None
+        else _labels(pa, table.column(names[target]), names[target], where, wanted, limit)
+    )
     return Table(X, y, [names[k] for k in places], names[target] if target is not None else None, guessed)
+
+
+def blocks(path: str, where: str, wanted: Wanted, limit: Limit, size: int) -> Iterator[Table] | None:
+    """Parts of a table of about `size` bytes of numbers each; row groups are read one after the other."""
+    pa = _pyarrow()
+    try:
+        file = pa.parquet.ParquetFile(path, pre_buffer=False)
+        n, width = file.metadata.num_rows, max(1, file.metadata.num_columns)
+    except _damaged(pa) as error:
+        _refuse(error, where)
+    rows = max(1, size // (8 * width))
+    return None if n <= rows else _parts(pa, file, rows, where, wanted, limit)
+
+
+def _parts(pa: Any, file: Any, rows: int, where: str, wanted: Wanted, limit: Limit) -> Iterator[Table]:
+    batches = file.iter_batches(batch_size=rows)
+    while True:
+        try:
+            batch = next(batches, None)
+        except _damaged(pa) as error:
+            _refuse(error, where)
+        if batch is None:
+            return
+        part = io.BytesIO()  # a small file, which is read as every other
+        pa.parquet.write_table(pa.Table.from_batches([batch]), part, compression="none")
+        yield read(part.getvalue(), where, wanted, limit)
+
+
+def _damaged(pa: Any) -> tuple[type[Exception], ...]:
+    return (pa.ArrowException, OSError, ValueError, TypeError, LookupError)
 
 
 def write(table: Table, out: BinaryIO) -> None:
@@ -93,7 +128,7 @@ def _numbers(column: Any, name: str, where: str) -> Any:
     return column.to_numpy().astype(np.float64)
 
 
-def _labels(pa: Any, column: Any, name: str, where: str, limit: Limit) -> Any:
+def _labels(pa: Any, column: Any, name: str, where: str, wanted: Wanted, limit: Limit) -> Any:
     """A target column as numbers or text."""
     if column.null_count:
         raise DataError(f"{where}: the target column {brief(name)} has {column.null_count} empty cells.")
@@ -103,14 +138,14 @@ def _labels(pa: Any, column: Any, name: str, where: str, limit: Limit) -> Any:
         used, places = np.unique(found.indices.to_numpy(), return_inverse=True)
         values = _texts(found.dictionary.take(pa.array(used)), limit, where)
         limit.check(len(places) * values.dtype.itemsize, "the target", where)
-        return as_labels(values)[places]
+        return wanted.labels(values)[places]
     if (
         pa.types.is_integer(column.type)
         or pa.types.is_floating(column.type)
         or pa.types.is_boolean(column.type)
     ):
         return column.to_numpy()
-    return as_labels(_texts(column, limit, where))
+    return wanted.labels(_texts(column, limit, where))
 
 
 def _texts(column: Any, limit: Limit, where: str) -> Any:

@@ -20,19 +20,29 @@ _ENTRY, _ROW, _CHARACTER = 16, 24, 32
 _LARGEST = 2**62
 
 
-def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
-    """Read a table; indices start at 1 as in LIBSVM, or at 0 if 0 occurs."""
+def read(
+    contents: bytes,
+    where: str,
+    wanted: Wanted,
+    limit: Limit,
+    zero_based: bool | str = "auto",
+    before: int = 0,
+) -> Table:
+    """Read a table; indices start at 1 as in LIBSVM, or at 0 if 0 occurs.
+
+    `before` is the number of lines before these in the same text, for which `zero_based` is known.
+    """
     if wanted.target not in (None, "") or wanted.drop:
         raise DataError(f"{where}: a file in SVMlight format has no named columns; the label comes first.")
     longest = max(map(len, io.BytesIO(contents)), default=0)
     size = contents.count(b":") * _ENTRY + contents.count(b"\n") * _ROW + longest * _CHARACTER
     limit.check(size, "the table", where)
     try:
-        X, y = load_svmlight_file(io.BytesIO(contents))
+        X, y = load_svmlight_file(io.BytesIO(contents), zero_based=zero_based)
         if not 0 < X.shape[1] <= _LARGEST:
             raise OverflowError("an index is too large")
     except (ValueError, OverflowError, IndexError) as error:
-        raise DataError(f"{where} is not in SVMlight format: {_reason(contents, error)}.") from error
+        raise DataError(f"{where} is not in SVMlight format: {_reason(contents, error, before)}.") from error
     whole = np.asarray(y, dtype=np.int64) if np.isfinite(y).all() and np.abs(y).max(initial=0) < 2**53 else y
     y = whole if np.array_equal(whole, y) else y
     X = sp.csr_array(X)
@@ -52,9 +62,9 @@ def write(table: Table, out: BinaryIO) -> None:
     dump_svmlight_file(sp.csr_matrix(table.X), y, out, zero_based=False)
 
 
-def _reason(contents: bytes, error: BaseException) -> Any:
+def _reason(contents: bytes, error: BaseException, before: int) -> Any:
     """Describe the first line with an error."""
-    for number, line in enumerate(io.BytesIO(contents), 1):
+    for number, line in enumerate(io.BytesIO(contents), before + 1):
         parts = line.split(b"#", 1)[0].split()
         last = -1
         for part in parts[1:]:

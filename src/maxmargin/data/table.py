@@ -50,13 +50,19 @@ class Wanted:
     """The columns that are requested.
 
     `target`: a name, a number, None for a guess or "" for none. `features`: the names of the features, if
-    known; `width`: their number, if known; `drop`: columns to leave out.
+    known; `width`: their number, if known; `drop`: columns to leave out; `labels_as_text`: whether targets
+    that are text stay text, even if all of them are numbers.
     """
 
     target: str | int | None = None
     features: Sequence[str] | None = None
     width: int | None = None
     drop: Sequence[str] = ()
+    labels_as_text: bool = False
+
+    def labels(self, text: NDArray[Any]) -> NDArray[Any]:
+        """The target from its text."""
+        return text if self.labels_as_text else as_labels(text)
 
     def split(self, names: list[str], where: str) -> tuple[list[int], int | None, bool]:
         """Positions of the features and of the target in `names`, and whether the target was guessed."""
