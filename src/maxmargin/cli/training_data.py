@@ -52,14 +52,15 @@ class Task:
         labels = () if self.y is None else (self.y[rows],)
         small = clone(self.estimator)
         last = small.steps[-1][1] if hasattr(small, "steps") else small
-        if "max_time" in last.get_params():
-            last.set_params(max_time=min(_REHEARSAL, self.model.max_time or _REHEARSAL))
-        if "verbose" in last.get_params():
-            last.set_params(verbose=False)
+        short = {"max_time": _REHEARSAL, "verbose": False, "progress": False, "checkpoint": None}
+        known = last.get_params()
+        last.set_params(**{name: value for name, value in short.items() if name in known})
         # A failure that concerns all rows is reported by their own training.
-        with warnings.catch_warnings(), suppress(ValueError, TypeError, ArithmeticError):
+        with warnings.catch_warnings(), suppress(ValueError, TypeError, ArithmeticError, TimeoutError):
             warnings.simplefilter("ignore")
             small.fit(self.X[rows], *labels)
+        if str(getattr(last, "status_", "")) == "interrupted" or getattr(last, "interrupted_", False):
+            raise KeyboardInterrupt
 
     def fit(self) -> float:
         """Train; returns the seconds it took, without loading."""

@@ -111,6 +111,7 @@ def tune(
 
         from maxmargin import SVC, SVCCV, SVR, SVRCV
         from maxmargin.cli.models import set_feature_names
+        from maxmargin.cli.training_data import Task as Training
         from maxmargin.cli.training_data import check_finite, check_target
         from maxmargin.data import DataError, read
     with working("reading data"):
@@ -136,6 +137,8 @@ def tune(
     tasks = {"svc": "--task classification", "svr": "--task regression"}
     check_target(SVR() if numeric else SVC(), "svr" if numeric else "svc", found, data, tasks)
     check_scoring(scoring, SVR() if numeric else SVC(), y, tuned=True)
+    with working("loading"):
+        Training(tuner, tuner, found.X, y, found).rehearse()
     tuner.fit(found.X, y)
     best = tuner.best_estimator_
     set_feature_names(best, found.names)
