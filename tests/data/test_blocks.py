@@ -145,3 +145,20 @@ def test_a_file_without_rows_is_an_error_as_in_read(tmp_path, contents):
     with pytest.raises(DataError) as parts:
         list(read_blocks(str(tmp_path / "t.csv")))
     assert str(whole.value) == str(parts.value)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_reader_of_ones_own_gets_small_files_with_all_columns(tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    data.write(table(), tmp_path / name)
+    formats = []
+
+    def parse(contents, kind):
+        formats.append(kind)
+        return data.read(io.BytesIO(contents), format=kind, features=["c", "a"], target="kind")
+
+    X, y, blocks = together(read_blocks(str(tmp_path / name), size=1000, parse=parse))
+    np.testing.assert_array_equal(X, table().X[:, [2, 0]])
+    np.testing.assert_array_equal(y, table().y)
+    assert len(blocks) > 5 and set(formats) == {name[2:]}

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
@@ -27,6 +27,8 @@ from maxmargin.data.table import DataError, Table, Wanted
 
 #: Bytes of text in a block, or of the numbers of a table.
 SIZE = 1 << 23
+#: Makes a table of the contents of a file in a format.
+Parse = Callable[[bytes, str], Table]
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 # An index 0 in a line of SVMlight, before the comment.
 _ZERO = re.compile(rb"^[^#\n]*[ \t]0+:", re.MULTILINE)
@@ -54,6 +56,7 @@ class Block:
 def read_blocks(
     source: str, *, format: str | None = None, target: str | int | None = None,
     features: Sequence[str] | None = None, width: int | None = None, size: int | None = None,
+    parse: Parse | None = None,
 ) -> Iterator[Block]:  # fmt: skip
     """Read a data file, as `maxmargin.data.read` does, in blocks of rows.
 
@@ -67,6 +70,9 @@ def read_blocks(
         As in `maxmargin.data.read`.
     size : int, optional
         Bytes of text, or of numbers, of a block.
+    parse : callable, optional
+        Makes a table of a small file with some of the rows, of which it gets the contents and the format; by
+        default all features are numbers.
 
     Yields
     ------
@@ -81,7 +87,7 @@ def read_blocks(
     where, before = files.name_of(source), 0
     wanted = Wanted(target, features, width, labels_as_text=True)
     with ExitStack() as stack:
-        reader = _Reader(source, where, wanted, size or SIZE, stack)
+        reader = _Reader(source, where, wanted, size or SIZE, stack, parse)
         try:
             for table in reader.tables(format):
                 if table.X.shape[0]:
@@ -96,8 +102,12 @@ def read_blocks(
 class _Reader:
     """The tables of a file."""
 
-    def __init__(self, source: str, where: str, wanted: Wanted, size: int, stack: ExitStack) -> None:
+    def __init__(
+        self, source: str, where: str, wanted: Wanted, size: int, stack: ExitStack, parse: Parse | None
+    ) -> None:
         self.where, self.wanted, self.size, self.limit = where, wanted, size, Limit()
+        self.own = parse is None
+        self.parse = parse or self._numbers
         self.path = None if source == "-" or not os.path.isfile(source) else source
         self.raw: BinaryIO
         if source == "-":
@@ -145,35 +155,49 @@ class _Reader:
             raise DataError(f"{self.where} is empty.")
         kind = format or files.sniff(first)
         if kind in ("parquet", "npz"):
-            parts = None
-            if self.path is not None and self.packing is None:
-                split = parquet.blocks if kind == "parquet" else npz.blocks
+            parts: Any = None
+            if self.path is not None and self.packing is None and (self.own or kind == "parquet"):
+                split: Any = parquet.blocks if kind == "parquet" else npz.blocks
                 parts = split(self.path, self.where, self.wanted, self.limit, self.size)
+                if parts is not None and kind == "parquet":
+                    parts = (self.parse(part, kind) for part in parts)
             if parts is None:
                 rest = self.part(self.limit.bytes + 1 - len(first)) if len(first) > self.size else b""
                 if len(first) + len(rest) > self.limit.bytes:
                     self.limit.refuse("its contents are larger", self.where)
-                parts = iter([files.table_of(first + rest, kind, self.where, self.wanted, self.limit)])
+                parts = iter([self.parse(first + rest, kind)])
             yield from parts
         elif len(first) <= self.size:
-            yield files.table_of(first, kind, self.where, self.wanted, self.limit)
+            yield self.parse(first, kind)
         else:
             yield from (self._csv if kind == "csv" else self._svmlight)(files.text_of(first, self.where))
 
+    def _numbers(self, contents: bytes, kind: str) -> Table:
+        return files.table_of(contents, kind, self.where, self.wanted, self.limit)
+
     def _csv(self, first: bytes) -> Iterator[Table]:
-        layout = None
+        layout, header = None, b""
         for lines in self._lines(first, quoted=True):
             if layout is None:
                 layout = csv.layout_of(lines, self.where, self.limit)
+                text = io.BytesIO(lines)
+                header = b"".join(text.readline() for _ in range(layout.skip))
+            elif not self.own:  # a file of its own
+                lines = header + lines
             if not lines.isspace():
-                table = csv.read(lines, self.where, self.wanted, self.limit, layout)
+                if self.own:
+                    table = csv.read(lines, self.where, self.wanted, self.limit, layout)
+                else:
+                    table = self.parse(lines, "csv")
                 yield table
                 layout = replace(layout, skip=0, before=layout.before + table.X.shape[0])
 
     def _svmlight(self, first: bytes) -> Iterator[Table]:
         zero, before = self._has_index_zero(first), 0
         for lines in self._lines(first, quoted=False):
-            if not lines.isspace():
+            if not self.own:
+                yield self.parse(lines, "svmlight")
+            elif not lines.isspace():
                 yield svmlight.read(lines, self.where, self.wanted, self.limit, zero, before)
             before += lines.count(b"\n")
 

@@ -62,8 +62,8 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     return Table(X, y, [names[k] for k in places], names[target] if target is not None else None, guessed)
 
 
-def blocks(path: str, where: str, wanted: Wanted, limit: Limit, size: int) -> Iterator[Table] | None:
-    """Parts of a table of about `size` bytes of numbers each; row groups are read one after the other."""
+def blocks(path: str, where: str, wanted: Wanted, limit: Limit, size: int) -> Iterator[bytes] | None:
+    """Small files with parts of a table, of about `size` bytes of numbers each, row group by row group."""
     pa = _pyarrow()
     try:
         file = pa.parquet.ParquetFile(path, pre_buffer=False)
@@ -71,10 +71,10 @@ def blocks(path: str, where: str, wanted: Wanted, limit: Limit, size: int) -> It
     except _damaged(pa) as error:
         _refuse(error, where)
     rows = max(1, size // (8 * width))
-    return None if n <= rows else _parts(pa, file, rows, where, wanted, limit)
+    return None if n <= rows else _parts(pa, file, rows, where)
 
 
-def _parts(pa: Any, file: Any, rows: int, where: str, wanted: Wanted, limit: Limit) -> Iterator[Table]:
+def _parts(pa: Any, file: Any, rows: int, where: str) -> Iterator[bytes]:
     batches = file.iter_batches(batch_size=rows)
     while True:
         try:
@@ -83,9 +83,9 @@ def _parts(pa: Any, file: Any, rows: int, where: str, wanted: Wanted, limit: Lim
             _refuse(error, where)
         if batch is None:
             return
-        part = io.BytesIO()  # a small file, which is read as every other
+        part = io.BytesIO()
         pa.parquet.write_table(pa.Table.from_batches([batch]), part, compression="none")
-        yield read(part.getvalue(), where, wanted, limit)
+        yield part.getvalue()
 
 
 def _damaged(pa: Any) -> tuple[type[Exception], ...]:
