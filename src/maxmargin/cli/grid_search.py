@@ -145,7 +145,7 @@ def search(
         emit({**report, "best_params": chosen, "nodes": nodes, "interrupted": searcher.interrupted_})
     else:
         table(
-            f"The best {min(top, len(nodes))} of {len(nodes)} combinations, {searcher.n_splits_} folds",
+            f"The best {min(top, len(nodes))} of {len(nodes)}, {searcher.n_splits_} folds",
             nodes[:top],
         )
         shown = (f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items())
