@@ -1,4 +1,6 @@
-"""The scores of a grid search, and the path along which its nodes were trained.
+"""
+The scores of a grid search, and the path along which its nodes were trained
+============================================================================
 
 Squares are trained from nothing, arrows lead from a node to the one that starts from its solution, the star
 is the best node.
