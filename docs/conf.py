@@ -40,6 +40,8 @@ templates_path = ["_templates"]
 # A name in single backticks leads to its page where it has one, and is shown as code where it has none.
 default_role = "py:obj"
 nitpicky = False
+smartquotes = False  # "rbf" is code
+toc_object_entries_show_parents = "hide"
 
 # Pages in Markdown.
 myst_enable_extensions = ["colon_fence"]
@@ -79,6 +81,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "within_subsection_order": "examples.Order",
     "remove_config_comments": True,
     "show_memory": False,
+    "show_signature": False,
     "min_reported_time": 10**6,  # no times in the pages
     "write_computation_times": False,
     "download_all_examples": False,
@@ -101,6 +104,7 @@ html_js_files = ["site.js"]
 html_favicon = "_static/logo.svg"
 html_copy_source = False
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "maxmargin", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "icon_links": [
@@ -110,7 +114,9 @@ html_theme_options = {
             "icon": "fa-brands fa-github",
         }
     ],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": {"**": ["page-toc"], **{name: [] for name in wide}},

@@ -1,7 +1,8 @@
 """Pages made from files elsewhere in the repository, and links that hold in both places.
 
 Pages link to result tables, examples and the changelog where these are in the repository. In the site such
-links lead to the pages made from them. Code blocks with a title (``title="Not run here: ..."``) show it.
+links lead to the pages made from them. Code blocks with a title (``title="Not run here: ..."``) show it, and
+a picture in a paragraph of its own has its text as caption.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 _PAGES = {"CHANGELOG.md": "changelog.md", "README.md": "index.md", "examples": "gallery/index.rst"}
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
+_IMAGE = re.compile(r"^!\[(?P<text>[^\]]+)\]\((?P<path>[^)\s]+)\)$", re.MULTILINE)
 _TITLE = re.compile(r'^(?P<fence>`{3,})(?P<language>\w+) title="(?P<title>[^"]+)"$', re.MULTILINE)
 
 
@@ -42,7 +44,7 @@ def adapted(text: str, folder: str, here: str) -> str:
         page = target(posixpath.normpath(posixpath.join(folder, match[2])), here)
         return match[0] if page is None else match[1] + page + match[3]
 
-    text = _LINK.sub(lead, text)
+    text = _IMAGE.sub(r":::{figure} \g<path>\n:alt: \g<text>\n\n\g<text>\n:::", _LINK.sub(lead, text))
     return _TITLE.sub(r"\g<fence>{code-block} \g<language>" + "\n" + r":caption: \g<title>", text)
 
 
