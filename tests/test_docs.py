@@ -20,6 +20,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 import sklearn.svm
+from filelock import FileLock
 
 import markdown_blocks as markdown
 import maxmargin
@@ -255,14 +256,16 @@ def site(tmp_path_factory):
         return Path(os.environ["MAXMARGIN_SITE"])
     for package in ("sphinx_gallery", "pydata_sphinx_theme", "numpydoc", "myst_parser", "sphinx_design"):
         pytest.importorskip(package, reason="the extra docs is not installed")
-    folder = tmp_path_factory.mktemp("site")
+    # One build for all processes of the run: it also writes pages into docs.
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     # Without the output of the examples, which have a test of their own.
     options = ["-W", "--keep-going", "-q", "-D", "sphinx_gallery_conf.plot_gallery=False"]
     build = [sys.executable, "-m", "sphinx", *options, "-d", str(folder / "doctrees"), "docs"]
-    done = subprocess.run(
-        [*build, str(folder / "site")], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    with FileLock(folder / "site.lock"):
+        if not (folder / "site").exists():
+            done = subprocess.run([*build, str(folder / "site")], cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
 
 
