@@ -3,7 +3,7 @@
 import ast
 import contextlib
 import doctest
-import importlib
+import importlib.util
 import inspect
 import io
 import os
@@ -247,6 +247,43 @@ def test_the_reference_has_every_public_name_and_no_other():
     for name, thing in objects.items():
         assert any(thing is one for one in known), f"{name} is missing in docs/reference"
     assert set(names) <= set(objects)
+
+
+def extension(name: str):
+    """A module of docs/extensions."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / "extensions" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["repository", "inventories"])
+def test_the_examples_of_the_extensions_hold(name):
+    result = doctest.testmod(extension(name))
+    assert result.attempted and not result.failed
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("see [it](../../benchmarks/results/peers.md)", "see [it](../results/peers.rst)"),
+        ("see [it](../../examples/one_class.py#x)", "see [it](../gallery/one_class.rst#x)"),
+        ("see [it](../precision.md#the-gap)", "see [it](../precision.md#the-gap)"),
+        ("![A map](../images/a.png)", ":::{figure} ../images/a.png\n:alt: A map\n\nA map\n:::"),
+        ('```python title="Not run here: slow"', "```{code-block} python\n:caption: Not run here: slow"),
+    ],
+)
+def test_a_page_of_the_guides_is_adapted_to_the_site(text, made):
+    assert extension("repository").adapted(text, "docs/guide", "guide") == made
+
+
+def test_without_a_network_names_of_other_projects_are_known(tmp_path):
+    mapping = extension("inventories").mapping(tmp_path)
+    for project, (site, (first, fallback)) in mapping.items():
+        assert site.startswith("https://") and first is None
+        lines = zlib.decompress(Path(fallback).read_bytes().split(b"\n", 4)[4]).decode().splitlines()
+        assert all(line.startswith(project) for line in lines)
+    assert b"sklearn" in (tmp_path / "sklearn.inv").read_bytes()
 
 
 @pytest.fixture(scope="session")

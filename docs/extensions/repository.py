@@ -16,7 +16,12 @@ DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
-_PAGES = {"CHANGELOG.md": "changelog.md", "README.md": "index.md", "examples": "gallery/index.rst"}
+_PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "README.md": "index.md",
+    "benchmarks/results": "results/index.rst",
+    "examples": "gallery/index.rst",
+}
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 _IMAGE = re.compile(r"^!\[(?P<text>[^\]]+)\]\((?P<path>[^)\s]+)\)$", re.MULTILINE)
 _TITLE = re.compile(r'^(?P<fence>`{3,})(?P<language>\w+) title="(?P<title>[^"]+)"$', re.MULTILINE)
