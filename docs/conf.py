@@ -56,10 +56,8 @@ autosummary_filename_map = {"maxmargin.inspection.report": "maxmargin.inspection
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
-# Links to other projects. Without a network the names of `inventories` are linked, all others are plain text.
+# Links to other projects, by lists of their names that are made here: no network is needed.
 intersphinx_mapping = inventories.mapping(Path(__file__).parent / "_build" / "inventories")
-intersphinx_timeout = 5
-intersphinx_disabled_reftypes = ["*"]
 
 # Formulas: MathJax is copied into the site (`offline`).
 mathjax_path = "mathjax/tex-svg.js"

@@ -1,70 +1,77 @@
-"""Links to the documentation of other projects, which also work where a site is built without a network.
+"""Links to the documentation of other projects, for builds without a network.
 
-Intersphinx loads the list of all names of a project from its site. Where that is not possible it takes the
-list that is made here, which has the names that our pages and docstrings mention.
+Intersphinx usually loads the list of all names of a project from its site. Here the lists are made from the
+installed packages, whose sites have one page for each name, at an address that follows from it. So a site is
+the same wherever it is built.
 """
 
 from __future__ import annotations
 
+import inspect
 import zlib
+from importlib import import_module
 from pathlib import Path
 
-_SITES = {
-    "python": "https://docs.python.org/3",
-    "numpy": "https://numpy.org/doc/stable",
-    "scipy": "https://docs.scipy.org/doc/scipy",
-    "sklearn": "https://scikit-learn.org/stable",
-    "joblib": "https://joblib.readthedocs.io/en/stable",
-    "matplotlib": "https://matplotlib.org/stable",
-    "pandas": "https://pandas.pydata.org/docs",
-}
-# The page of a name on each site; "$" stands for the name.
-_SKLEARN, _NUMPY = "modules/generated/$.html#$", "reference/generated/$.html#$"
-_NAMES = {
-    "numpy": {
-        ("function", "numpy.log1p"): _NUMPY,
-        ("function", "numpy.linalg.solve"): _NUMPY,
-    },
-    "sklearn": {
-        **{
-            ("class", name): _SKLEARN
-            for name in (
-                "sklearn.svm.SVC", "sklearn.svm.NuSVC", "sklearn.svm.SVR", "sklearn.svm.NuSVR",
-                "sklearn.svm.OneClassSVM", "sklearn.svm.LinearSVC", "sklearn.svm.LinearSVR",
-                "sklearn.ensemble.IsolationForest", "sklearn.model_selection.GridSearchCV",
-                "sklearn.model_selection.RandomizedSearchCV",
-            )
-        },
-        **{
-            ("function", name): _SKLEARN
-            for name in ("sklearn.metrics.d2_pinball_score", "sklearn.model_selection.cross_val_score")
-        },
-    },
-    "joblib": {("class", "joblib.parallel_config"): "generated/$.html#$"},
+# The site of each project, the address of a name's page ("$"), and the modules whose names have pages.
+PROJECTS = {
+    "numpy": (
+        "https://numpy.org/doc/stable",
+        "reference/generated/$.html#$",
+        ("numpy", "numpy.linalg"),
+    ),
+    "scipy": (
+        "https://docs.scipy.org/doc/scipy",
+        "reference/generated/$.html#$",
+        ("scipy.sparse",),
+    ),
+    "sklearn": (
+        "https://scikit-learn.org/stable",
+        "modules/generated/$.html#$",
+        (
+            "sklearn.calibration", "sklearn.compose", "sklearn.datasets", "sklearn.ensemble",
+            "sklearn.impute", "sklearn.inspection", "sklearn.linear_model", "sklearn.metrics",
+            "sklearn.model_selection", "sklearn.multiclass", "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm",
+        ),
+    ),
+    "joblib": (
+        "https://joblib.readthedocs.io/en/stable",
+        "generated/$.html#$",
+        ("joblib",),
+    ),
 }  # fmt: skip
 
 
-def inventory(project: str) -> bytes:
-    """The list of a project in the format of ``objects.inv``.
+def names(module: str) -> dict[str, str]:
+    """The kinds of the public classes and functions of a module, by full name.
 
-    >>> inventory("joblib").splitlines()[1]
-    b'# Project: joblib'
+    >>> names("sklearn.svm")["sklearn.svm.LinearSVC"]
+    'class'
     """
+    found = {}
+    owner = import_module(module)
+    for name in getattr(owner, "__all__", dir(owner)):
+        thing = vars(owner).get(name)  # without what is imported on demand
+        if not name.startswith("_") and callable(thing):
+            found[f"{module}.{name}"] = "class" if inspect.isclass(thing) else "function"
+    return found
+
+
+def inventory(project: str) -> bytes:
+    """The list of a project in the format of ``objects.inv``."""
+    _, page, modules = PROJECTS[project]
     head = f"# Sphinx inventory version 2\n# Project: {project}\n# Version: \n"
     head += "# The remainder of this file is compressed using zlib.\n"
     rows = [
         f"{name} py:{kind} 1 {page.replace('$', name)} -\n"
-        for (kind, name), page in _NAMES.get(project, {}).items()
+        for module in modules
+        for name, kind in sorted(names(module).items())
     ]
     return head.encode() + zlib.compress("".join(rows).encode())
 
 
-def mapping(folder: Path) -> dict[str, tuple[str, tuple[str | None, str]]]:
-    """The setting ``intersphinx_mapping``; lists for builds without a network are written to `folder`."""
+def mapping(folder: Path) -> dict[str, tuple[str, str]]:
+    """The setting ``intersphinx_mapping``; the lists are written to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    out: dict[str, tuple[str, tuple[str | None, str]]] = {}
-    for project, site in _SITES.items():
-        path = folder / f"{project}.inv"
-        path.write_bytes(inventory(project))
-        out[project] = (site, (None, str(path)))
-    return out
+    for project in PROJECTS:
+        (folder / f"{project}.inv").write_bytes(inventory(project))
+    return {project: (site, str(folder / f"{project}.inv")) for project, (site, *_) in PROJECTS.items()}
