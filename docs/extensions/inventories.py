@@ -30,7 +30,8 @@ PROJECTS = {
         (
             "sklearn.calibration", "sklearn.compose", "sklearn.datasets", "sklearn.ensemble",
             "sklearn.impute", "sklearn.inspection", "sklearn.linear_model", "sklearn.metrics",
-            "sklearn.model_selection", "sklearn.multiclass", "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm",
+            "sklearn.model_selection", "sklearn.multiclass", "sklearn.pipeline", "sklearn.preprocessing",
+            "sklearn.svm",
         ),
     ),
     "joblib": (
