@@ -270,6 +270,7 @@ def test_the_examples_of_the_extensions_hold(name):
         ("see [it](../../examples/one_class.py#x)", "see [it](../gallery/one_class.rst#x)"),
         ("see [it](../precision.md#the-gap)", "see [it](../precision.md#the-gap)"),
         ("![A map](../images/a.png)", ":::{figure} ../images/a.png\n:alt: A map\n\nA map\n:::"),
+        ("```python\n>>> 1\n1\n\n```\n\ntext", "```python\n>>> 1\n1\n```\n\ntext"),
         ('```python title="Not run here: slow"', "```{code-block} python\n:caption: Not run here: slow"),
     ],
 )

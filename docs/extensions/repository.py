@@ -24,6 +24,8 @@ _PAGES = {
 }
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 _IMAGE = re.compile(r"^!\[(?P<text>[^\]]+)\]\((?P<path>[^)\s]+)\)$", re.MULTILINE)
+# Doctests end with an empty line.
+_EMPTY = re.compile(r"\n+\n(?=`{3,}$)", re.MULTILINE)
 _TITLE = re.compile(r'^(?P<fence>`{3,})(?P<language>\w+) title="(?P<title>[^"]+)"$', re.MULTILINE)
 
 
@@ -50,6 +52,7 @@ def adapted(text: str, folder: str, here: str) -> str:
         return match[0] if page is None else match[1] + page + match[3]
 
     text = _IMAGE.sub(r":::{figure} \g<path>\n:alt: \g<text>\n\n\g<text>\n:::", _LINK.sub(lead, text))
+    text = _EMPTY.sub("\n", text)
     return _TITLE.sub(r"\g<fence>{code-block} \g<language>" + "\n" + r":caption: \g<title>", text)
 
 
