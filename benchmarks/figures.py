@@ -417,6 +417,18 @@ def mdm_smo(rows: Rows) -> Values:
     return {"most": 100 * (max(r["cycles"]["kos"] / r["plain"]["kos"] for r in rows) - 1)}
 
 
+def cycles(rows: Rows) -> Values:
+    """Steps and times with cycles, relative to pair steps alone, by the names of the problems."""
+    found: Values = {
+        f"{row['problem']}.{what}": row[f"{what}, ratio"]
+        for row in rows
+        for what in ("steps", "loop", "fit")
+        if row[f"{what}, ratio"] is not None
+    }
+    fits = [row["fit, ratio"] for row in rows if row["loop, ratio"] is not None]
+    return found | {"mean": mean(fits)} | spread("fit", fits)
+
+
 def mdm_grid(rows: Rows) -> Values:
     ratios = [r["ratio"] for r in rows]
     german = max(r["steps per SV"] for r in rows if r["set"] == "raetsch_german")
@@ -473,4 +485,5 @@ _SOURCES: dict[str, Callable[[Rows], Values]] = {
     "accelerated_mdm_grid": mdm_grid,
     "accelerated_mdm_smo": mdm_smo,
     "accelerated_mdm_rivals": mdm_rivals,
+    "cycles": cycles,
 }

@@ -119,7 +119,14 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
         if not own:
             continue
         n, seconds = [r["n"] for r in own], [r["fit_s"] for r in own]
-        axes.plot(n, seconds, marker + line, color="black", markerfacecolor=fill, label=who)
+        axes.plot(
+            n,
+            seconds,
+            marker + line,
+            color="black",
+            markerfacecolor=fill,
+            label=who.replace("intelex", "scikit-learn-intelex"),
+        )
         axes.annotate(
             f" {seconds[-1]:.3g} s", (n[-1], seconds[-1]), textcoords="offset points", xytext=(6, -3)
         )
@@ -132,6 +139,7 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
     axes.margins(x=0.12)
     axes.set_xlabel("rows")
     axes.set_ylabel("seconds to train")
+    axes.set_title("Training time over the number of rows, data like covtype")
     axes.legend(loc="upper left", frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -81,6 +81,19 @@ def mdm_smo() -> str:
     return markdown(lines).replace("-0.0 %", "0.0 %")
 
 
+def batch_cycles() -> str:
+    lines = []
+    for r in rows_of("cycles"):
+        if not r["pairs: steps"]:
+            continue  # solved in one compiled call
+        line = {"problem": r["problem"], "pair steps": f"{r['pairs: steps']:,}"}
+        for what in ("steps", "loop", "fit"):
+            title = {"steps": "with cycles", "loop": "time of the pair loop", "fit": "time of the fit"}[what]
+            line[title] = f"{r[f'{what}, ratio']:.2f}"
+        lines.append(line)
+    return markdown(lines)
+
+
 def mdm_rivals() -> str:
     of = {(r["problem"], r["solver"]): r for r in rows_of("accelerated_mdm_rivals") if r["set"] == "GCr"}
 
@@ -232,6 +245,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mdm_cycles": mdm_cycles,
     "mdm_smo": mdm_smo,
     "mdm_rivals": mdm_rivals,
+    "batch_cycles": batch_cycles,
     "simple": simple,
     "all_distances": all_distances,
     "protocol": protocol,

@@ -306,7 +306,7 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
     looks = {
         "scikit-learn": ("scikit-learn", ours, "o", "white"),
         "scikit-learn, maxmargin with 1 thread": ("scikit-learn", alone, "d", "white"),
-        "intelex": ("intelex", ours, "s", "black"),
+        "scikit-learn-intelex": ("intelex", ours, "s", "black"),
     }
     for label, (machine_name, mine, marker, fill) in looks.items():
         theirs = {r["problem"]: r["fit_s"] for r in rows if r["machine"] == machine_name}
@@ -327,7 +327,8 @@ def draw(rows: list[dict[str, Any]], target: Path) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.grid(axis="x", linewidth=0.3)
     axes.set_xlabel("training time relative to maxmargin (right of 1: maxmargin is faster)")
-    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    title = "Training time of other libraries relative to maxmargin"
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, title=title, title_fontsize="large")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", default="plot_boundary.png", help="file of the picture")
 out = parser.parse_args().out
 
-figure, axes = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
+figure, axes = plt.subplots(2, 2, figsize=(13, 8), layout="constrained")
 
 X, y = make_moons(100, noise=0.2, random_state=1)
 model = make_pipeline(StandardScaler(), SVC(gamma=1.0)).fit(X, y)

@@ -41,14 +41,18 @@ kernels = {
 figure, axes = plt.subplots(1, len(kernels), figsize=(15, 4), sharey=True, layout="constrained")
 for (title, kernel), ax in zip(kernels.items(), axes, strict=True):
     model = SVR(kernel=kernel, C=10.0, epsilon=0.2).fit(x, y)
-    ax.plot(new, truth, color="0.7", label="truth")
-    ax.plot(new, model.predict(new), color="C0", label="SVR")
-    ax.scatter(x, y, s=12, color="0.3", label="training rows")
+    ax.plot(new, truth, color="#e69f00", lw=3.0, label="truth")
+    ax.plot(new, model.predict(new), color="black", ls="--", label="SVR")
+    ax.scatter(
+        x, y, s=14, color="white", edgecolors="#0072b2", linewidths=0.9, zorder=3, label="training rows"
+    )
     ax.set_title(title)
+    ax.set_xlabel("x")
     beyond = new[:, 0] > 15
     error = np.abs(model.predict(new[beyond]) - truth[beyond]).mean()
     print(f"{title:35} mean error beyond the rows {error:.2f}")
-axes[0].legend()
+axes[0].set_ylabel("y")
+axes[0].legend(loc="upper left", frameon=False)
 
 figure.savefig(out)
 print(f"The picture is in {out}.")

@@ -26,8 +26,8 @@ levels = [0.05, 0.25, 0.5, 0.75, 0.95]
 band = QuantileSVR(quantiles=levels, C=10.0, gamma=0.5).fit(x, y)
 tube = SVR(epsilon=0.5, C=10.0, gamma=0.5).fit(x, y)
 
-figure, axes = plt.subplots(1, 2, figsize=(12, 4), sharey=True, layout="constrained")
-BoundaryDisplay.from_estimator(tube, x, y, support=False, ax=axes[0], legend=False, size=16.0)
+figure, axes = plt.subplots(1, 2, figsize=(14, 4), sharey=True, layout="constrained")
+BoundaryDisplay.from_estimator(tube, x, y, support=False, ax=axes[0], size=16.0)
 axes[0].set_title("SVR, epsilon=0.5")
 BandDisplay.from_estimator(band, x, y, ax=axes[1])
 axes[1].set_title("QuantileSVR, five quantiles")

@@ -32,11 +32,12 @@ models = {
 figure, axes = plt.subplots(1, len(models), figsize=(15, 4), sharey=True, layout="constrained")
 for (title, model), ax in zip(models.items(), axes, strict=True):
     model.fit(x, y)
-    BoundaryDisplay.from_estimator(model, x, y, ax=ax, legend=ax is axes[-1])
-    ax.set_title(title)
+    display = BoundaryDisplay.from_estimator(model, x, y, ax=ax, legend=ax is axes[-1])
     error = np.abs(model.predict(x) - np.sin(x[:, 0])).mean()
     width = getattr(model, "epsilon_", 0.2)
+    ax.set_title(f"{title}: tube ±{width:.2f}")
     print(f"{title:18} tube ±{width:.2f}, {len(model.support_):2} support vectors, mean error {error:.3f}")
-
+if display.legend_ is not None:
+    display.legend_.get_texts()[1].set_text("tube")  # its width is in the titles
 figure.savefig(out)
 print(f"The picture is in {out}.")

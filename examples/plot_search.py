@@ -1,9 +1,9 @@
 """
-The scores of a grid search, and the path along which its nodes were trained
-============================================================================
+The scores of a grid search, and the combinations to choose from
+================================================================
 
-Squares are trained from nothing, arrows lead from a node to the one that starts from its solution, the star
-is the best node.
+The star is the best combination, the diamond the simplest one within one standard error of it. Thick dashes
+mark the edge of the grid if the best one is there: a better one may be beyond.
 """
 
 import argparse
@@ -19,7 +19,7 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", default="plot_search.png", help="file of the picture")
 out = parser.parse_args().out
 
-X, y = make_moons(300, noise=0.3, random_state=0)
+X, y = make_moons(200, noise=0.3, random_state=2)
 grid = {"C": np.logspace(-2, 4, 10), "gamma": np.logspace(-2, 2, 10)}
 search = SVMSearchCV(SVC(), grid).fit(X, y)
 best = ", ".join(f"{name} = {value:.3g}" for name, value in search.best_params_.items())

@@ -352,18 +352,21 @@ def rivals(sets: Any, out: str) -> None:
 HULL = (MDM, NPA, Gilbert)
 
 
-def figures(folder: Path, data: str, width: float, C: float) -> None:
-    """Figure 1's path, and the norm against kernel operations."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+def draw_path(folder: Path) -> None:
+    """Figure 1's path."""
     vertices = np.array([[-1.0, 2.2], [1.2, 0.0], [2.6, -1.15], [0.4, 1.05]])
     solvers: dict[str, Solver[Any]] = {"MDM": MDM(), "accelerated MDM": MDM(accelerate=True)}
     display = HullDisplay.from_points(vertices, solvers=solvers, tol=1e-6, start=(0, 0, 1, 0))
     folder.mkdir(parents=True, exist_ok=True)
     display.figure_.savefig(folder / "mdm-path.png", dpi=125)
+
+
+def draw_descent(folder: Path, data: str, width: float, C: float) -> None:
+    """The norm against kernel operations."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
 
     X, y = whole(data)
     problem = dual.minimum_norm(y, ridge=1.0 / C)
@@ -389,6 +392,7 @@ def figures(folder: Path, data: str, width: float, C: float) -> None:
     axis.set_yscale("log")
     axis.set_xlabel("thousands of kernel operations")
     axis.set_ylabel("||W||² / optimum - 1")
+    axis.set_title(f"Distance to the optimum over kernel operations, {data.removeprefix('raetsch_')}")
     axis.legend(frameon=False)
     axis.grid(linewidth=0.3)
     for side in ("top", "right"):
@@ -426,7 +430,8 @@ def main() -> None:
             rivals(sets, f"{args.out}_rivals")
         if "figures" in args.parts and args.draw:
             name = "breast_cancer" if args.quick else "raetsch_heart"
-            figures(Path(args.draw), name, 10**3.5, 10.0)
+            draw_path(Path(args.draw))
+            draw_descent(Path(args.draw), name, 10**3.5, 10.0)
     except MissingData as missing:
         sys.exit(str(missing))
 

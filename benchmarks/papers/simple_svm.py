@@ -214,6 +214,7 @@ def draw(raw: list[dict[str, Any]], target: Path) -> None:
     axis.set_yscale("log")
     axis.set_xlabel("C'")
     axis.set_ylabel("kernel evaluations (millions)")
+    axis.set_title(f"Kernel evaluations over C', {rows[0]['set']}")
     axis.legend(frameon=False, fontsize=8)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)

@@ -140,6 +140,12 @@ def test_without_time_for_tuning_the_parameters_stay(moons):
     assert model.estimator_.C == 7.0
 
 
+def test_a_sample_on_which_parameters_cannot_be_chosen_is_named(moons):
+    X, y = moons[0], np.where(np.arange(1000) == 5, "rare", "other")
+    with pytest.raises(ValueError, match=r"tune=True .* sample of 1,000 rows: .*one class.* tune=False"):
+        cells(tune=True).fit(X, y)
+
+
 def test_random_states_choose_the_samples(moons):
     X, y = moons
     centres = [cells(random_state=s).fit(X, y).centres_ for s in (None, 0, 1, np.random.RandomState(5))]

@@ -56,6 +56,12 @@ def test_a_class_with_weight_zero_is_never_predicted():
     assert model.classes_.tolist() == [0, 1, 2] and set(model.predict(X)) == {0, 2}
 
 
+def test_weights_of_classes_that_leave_no_row_are_refused():
+    X, y = make_moons(400, random_state=0)
+    with pytest.raises(ValueError, match="class_weight leaves no sample with a positive weight"):
+        cells(SVC(class_weight={0: 0.0, 1: 0.0})).fit(X, y)
+
+
 def test_negative_weights_of_classes_are_refused():
     X, y = make_blobs(100, centers=2, random_state=0)
     with pytest.raises(ValueError, match="class_weight must not be negative"):

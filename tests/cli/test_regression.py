@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVR, NuSVR, QuantileSVR
+from maxmargin import SVR, IncrementalSVR, NuSVR, QuantileSVR
 from maxmargin.model_selection import SVMSearchCV
 from maxmargin.persistence import load, save
 
@@ -54,6 +54,19 @@ def test_train_and_predict_are_what_the_regressor_does(run, options, machine):
     got = run("predict", "m.maxmargin", "diabetes.csv", "--target", "progression")
     np.testing.assert_allclose(numbers(got.out), model.predict(X), rtol=1e-9)
     assert f"{score} {model.score(X, Y):.4g}" in got.err
+
+
+def test_rows_that_come_and_go_are_trained_searched_and_exported(run):
+    write("d.csv", ["a", "b", "y"], [[*map(float, x[:2]), float(y)] for x, y in zip(X[:90], Y, strict=False)])
+    report = run(
+        "train", "d.csv", "m.maxmargin", "--machine", "incremental-svr", "-C", "50", "--cv", "3", "--json"
+    )
+    model = IncrementalSVR(50.0).fit(X[:90, :2], Y[:90])
+    assert report.code == 0 and report.json["training_r2"] == pytest.approx(model.score(X[:90, :2], Y[:90]))
+    assert np.isfinite(report.json["cv_score"])
+    assert run("convert", "m.maxmargin", "m.onnx").code == 0
+    found = run("search", "d.csv", "--machine", "incremental-svr", "-C", "5,50", "--gamma", "1", "--json")
+    assert found.code == 0 and found.json["fits"] == 2 * 5
 
 
 def test_a_column_that_is_left_over_is_no_target_unless_its_name_says_so(run):

@@ -1,5 +1,6 @@
 """Copies of the estimators of maxmargin.dask: without dask, pickled, cloned, in other tools; the package."""
 
+import io
 import pickle
 import textwrap
 
@@ -82,6 +83,14 @@ def test_the_ordinary_estimator_can_be_stored_in_model_files(client, tmp_path, k
     maxmargin.persistence.save(model.to_local(), tmp_path / "model.npz")
     found = maxmargin.persistence.load(tmp_path / "model.npz")
     np.testing.assert_allclose(values_of(found, X), values_of(model, X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["alone", "pipeline"])
+def test_storing_an_estimator_with_a_client_is_refused_with_what_to_store(steps):
+    model = SVC(distribute=False)
+    model = make_pipeline(*steps, model).fit(X, TWO) if steps else model.fit(X, TWO)
+    with pytest.raises(TypeError, match=r"^SVC of maxmargin\.dask cannot be stored: .* to_local\(\)"):
+        maxmargin.persistence.save(model, io.BytesIO())
 
 
 def test_clones_share_the_client_and_copy_nothing_that_was_fitted(client):

@@ -70,3 +70,13 @@ def test_the_sample_has_about_as_many_rows_as_asked_for():
     sample = summarize(np.random.default_rng(4).normal(size=(1000, 2)), n_sample=10).sample
     assert 5 <= len(sample) <= 10 and sample.dtype == np.float64
     assert summarize(sp.csr_array(X)).sample.shape == (0, 4)
+
+
+@FORMS
+@pytest.mark.parametrize("size", [1e200, 1e308])
+def test_only_an_estimate_of_gamma_needs_a_variance_within_the_range_of_float64(form, size):
+    with np.errstate(over="ignore"):
+        found = pool([summarize(form(size * np.sign(X[:20]))), summarize(form(-size * np.sign(X[20:])))])
+    assert found.gamma(0.3) == 0.3 and found.gamma("auto") == 0.25
+    with pytest.raises(ValueError, match="variance of X, which is too large for float64"):
+        found.gamma("scale")

@@ -13,6 +13,9 @@ from sklearn.metrics.pairwise import chi2_kernel
 import maxmargin
 import maxmargin.dask
 from maxmargin.dask import training
+from maxmargin.dask.data import TrainingData
+from maxmargin.gram import Gram
+from maxmargin.kernels import Kernel
 from maxmargin.solvers import Batch
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -221,3 +224,28 @@ def test_many_columns_in_few_rounds_do_not_provoke_a_warning_about_large_graphs(
         warnings.simplefilter("error")
         fit = {"gamma": 1e-3, "solver": Batch(working_set=1500), "distribute": True, "client": client}
         assert maxmargin.dask.SVC(**fit).fit(X, y).status_ == "solved"
+
+
+@pytest.mark.parametrize("form", [np.asarray, wide_sparse], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian", "sigmoid"])
+def test_sums_for_certificates_are_those_of_rows_in_one_process(client, kernel, form):
+    rows, X = np.arange(0, 400, 9), form(data(n=400)[0] + 1e3)
+    coef = np.random.default_rng(3).normal(size=400)
+    ours = Gram(X, Kernel(kernel, gamma=1e-4, coef0=1.0), dtype="float64", n_jobs=1)
+    loaded = TrainingData.load(client, X)
+    with training.on_cluster(loaded) as samples:
+        theirs = samples.gram(Kernel(kernel, gamma=1e-4, coef0=1.0), np.arange(400), np.float64, 1)
+        expected, size = ours.accurate(rows, np.arange(400), coef, np.ones(400)), ours.rows(rows)
+        error = 1e-12 * (np.abs(size) @ np.abs(coef))
+        assert (np.abs(theirs.accurate(rows, np.arange(400), coef, np.ones(400)) - expected) <= error).all()
+        assert (np.abs(theirs.exact(rows, np.arange(400), coef) - expected) <= error).all()
+
+
+def test_a_linear_kernel_of_data_with_an_offset_makes_no_false_claim(client, judge):
+    X, y = data(n=400, d=3)
+    model = maxmargin.dask.SVC(kernel="linear", C=1e4, max_iter=2000, distribute=True, client=client)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X + 1e4, y)
+    assert np.isfinite(model.dual_gap_).all()
+    assert judge(model.to_local(), X + 1e4, y) == []

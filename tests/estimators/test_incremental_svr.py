@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
+from long_double import LONG, long_kernel
 from maxmargin import SVC, SVR, IncrementalSVC, IncrementalSVR
 
 GAMMA = 0.2
@@ -284,12 +285,57 @@ def test_targets_of_any_scale_are_exact():
         np.testing.assert_allclose(model.leave_one_out() / scale, unit.leave_one_out(), atol=1e-6)
 
 
+@pytest.mark.parametrize("C", [0.01, 1.0, 1e4])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_gap_of_a_regression_bounds_the_distance_in_long_double(loss, C):
+    X, y = data(60)
+    model = IncrementalSVR(C, gamma=GAMMA, loss=loss).fit(X, y)
+    coef = np.zeros(60, LONG)
+    coef[model.support_] = model.dual_coef_[0]
+    K = long_kernel(X, "rbf", GAMMA)
+    slack = np.maximum(0, abs(y - K @ coef - LONG(model.intercept_[0])) - LONG(0.1))
+    penalty, cost = (slack, 0) if loss == LOSSES[0] else (slack**2, (coef**2).sum() / (4 * C))
+    primal = 0.5 * coef @ K @ coef + C * penalty.sum()
+    value = y @ coef - LONG(0.1) * abs(coef).sum() - 0.5 * coef @ K @ coef - cost
+    assert model.status_ == "solved" and 0 <= model.relative_gap_ < 1e-7
+    # Of sums in float64, whose rounding the bound has; the values themselves have that of the targets.
+    assert primal - value <= model.dual_gap_ + 1e-14 * (primal + abs(y) @ abs(coef))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_gaps_of_pairs_are_in_the_order_of_sorted_labels_and_follow_changes(loss):
+    X, y = classes(90, seed=2)
+    names = np.array(["z", "a", "m"])[y]
+    model = IncrementalSVC(300.0, gamma=GAMMA, loss=loss)
+    assert not hasattr(model, "dual_gap_")
+    for k in range(3):
+        model.partial_fit(X[y == k], names[y == k])
+        assert len(model.dual_gap_) == max(1, k * (k + 1) // 2) and (model.relative_gap_ < 1e-7).all()
+    before = model.dual_gap_
+    model.forget(np.arange(30))
+    assert not np.array_equal(model.dual_gap_, before)
+    model._certificates = np.array([[1.0, 0.1], [2.0, 0.2], [3.0, 0.3]])  # z and a, z and m, a and m
+    assert model.dual_gap_.tolist() == [3.0, 1.0, 2.0] and model.relative_gap_.tolist() == [0.3, 0.1, 0.2]
+
+
 def test_constant_targets_have_no_support_vectors():
     X, _ = data(20)
     model = IncrementalSVR().fit(X, np.full(20, 3.5))
-    assert len(model.support_) == 0
+    assert len(model.support_) == 0 and model.dual_gap_ == model.relative_gap_ == 0.0
     np.testing.assert_allclose(model.predict(X), 3.5)
     np.testing.assert_allclose(model.leave_one_out(), 3.5)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_only_row_outside_the_tube_is_unlearnt_and_left_out(loss, kernel):
+    X, _ = data(20)
+    y = np.append(np.linspace(-0.3, 0.3, 19), 3.0)
+    model = IncrementalSVR(kernel=kernel, gamma=GAMMA, epsilon=0.5, loss=loss).fit(X, y)
+    np.testing.assert_allclose(model.leave_one_out(), held_out(model, X, y), atol=1e-6)
+    model.forget(-1)
+    assert len(model.support_) == 0
+    np.testing.assert_allclose(model.predict(X), 0.0, atol=1e-12)
 
 
 def test_one_row_cannot_be_left_out():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import SVC
+from maxmargin import SVC, L2OneClassSVM
 from maxmargin.dual import widest
 
 
@@ -49,3 +49,14 @@ def test_bounds_beyond_all_reason_are_refused_with_advice(options: dict) -> None
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=r"smaller C|common number"):
             SVC(**options).fit(X, X[:, 0] > 0, sample_weight=weight)
+
+
+@pytest.mark.parametrize("weight", [1e-150, 1e-160, 1e-300])
+def test_weights_whose_squares_are_zero_leave_a_model_with_an_honest_status(weight: float) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = L2OneClassSVM().fit(X, sample_weight=np.full(30, weight))
+    assert model.status_ == ("solved" if model.relative_gap_ < 1e-3 else "stalled")
+    assert np.isfinite(model.decision_function(X)).all()

@@ -73,6 +73,11 @@ def test_attributes_have_a_row_for_each_target_over_the_union_of_support_vectors
         np.testing.assert_allclose(X @ weights.T + model.intercept_, model.predict(given), atol=1e-10)
 
 
+def test_coefficients_are_in_the_order_in_memory_of_a_loaded_model():
+    X, Y = data()
+    assert SVR(epsilon=0.8).fit(X, Y).get_model().coef.flags.c_contiguous
+
+
 def test_kernel_values_are_computed_once_for_all_targets():
     X, Y = data(400)
     one, many = SVR(C=5.0).fit(X, Y[:, 0]), SVR(C=5.0).fit(X, np.repeat(Y[:, :1], 6, axis=1))

@@ -29,9 +29,10 @@ def test_points_are_the_values_and_the_features_that_add_most_are_on_top(found):
     labels = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert labels == [found.feature_names[j] for j in display.features_]
     ax = display.ax_
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Shapley value (True)", "feature")
-    assert ax.get_title() == "what each feature adds, in 150 rows"
-    assert display.colorbar_.ax.get_ylabel() == "value of the feature"
+    assert ax.get_xlabel() == "Shapley value (True); left of 0 it lowers the output"
+    assert ax.get_ylabel() == "feature"
+    assert ax.get_title() == "What each feature adds, in 150 rows"
+    assert display.colorbar_.ax.get_ylabel() == "value of the feature (by rank)"
 
 
 def test_rows_with_the_same_value_lie_side_by_side():
@@ -48,7 +49,7 @@ def test_rows_with_the_same_value_lie_side_by_side():
 def test_features_that_add_least_are_left_out(found):
     display = BeeswarmDisplay.from_values(found, max_features=1)
     assert list(display.features_) == [np.abs(found.values).mean(axis=0).argmax()]
-    assert display.ax_.get_title().endswith("without 3 features that add less")
+    assert display.ax_.get_title().endswith("in 150 rows; the 3 that add less are left out")
     with pytest.raises(ValueError, match="max_features must be at least 1, got 0"):
         BeeswarmDisplay.from_values(found, max_features=0)
 

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import sklearn.svm
+from matplotlib.patches import Patch
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_moons
 from sklearn.decomposition import PCA
@@ -69,7 +70,30 @@ def test_the_boundary_is_where_the_decision_function_is_zero_and_the_margins_whe
     for contour, level in zip(display.lines_, (0.0, -1.0, 1.0), strict=True):
         np.testing.assert_allclose(model.decision_function(on(contour)), level, atol=1e-6)
     labels = [text.get_text() for text in display.legend_.get_texts()]
-    assert labels == ["boundary", "margins", "class 0", "class 1", "support vectors", "at the bound"]
+    marks = ["support vectors", "support vectors\nat the bound"]
+    assert labels == ["boundary", "margins", "class 0", "class 1", *marks]
+    assert display.legend_.get_title().get_text() == "marker: class, shade: prediction"
+    assert display.ax_.get_title() == "SVC: boundary, margins and support vectors"
+
+
+def test_the_legend_has_the_shade_of_every_area_under_the_marker_of_its_class():
+    iris = load_iris(return_X_y=True)
+    display = draw(SVC().fit(iris[0][:, 2:], iris[1]), iris[0][:, 2:], iris[1])
+    shades = [tuple(patch.get_facecolor()) for patch in display.legend_.findobj(Patch)]
+    assert set(map(tuple, display.regions_.get_cmap()(np.arange(3)))) <= set(shades)
+    labels = [text.get_text() for text in display.legend_.get_texts()]
+    assert labels[:3] == ["class 0", "class 1", "class 2"]
+    assert display.ax_.get_title() == "SVC: areas of the classes and support vectors"
+
+
+def test_without_classes_of_samples_the_legend_names_the_areas():
+    display = draw(SVC().fit(X, Y), X)
+    labels = [text.get_text() for text in display.legend_.get_texts()]
+    assert labels[-2:] == ["predicted: class 0", "predicted: class 1"] and "samples" in labels
+    found = draw(OneClassSVM(nu=0.2).fit(X), X, np.where(Y, 1, -1))
+    labels = [text.get_text() for text in found.legend_.get_texts()]
+    assert labels[-2:] == ["predicted: inliers", "predicted: outliers"]
+    assert found.ax_.get_title() == "OneClassSVM: boundary around the inliers and support vectors"
 
 
 def test_samples_are_drawn_class_by_class_with_markers_of_their_own():

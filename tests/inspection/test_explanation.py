@@ -28,8 +28,10 @@ from maxmargin import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    QuantileSVR,
 )
 from maxmargin.inspection import ShapleyValues, shapley
+from maxmargin.kernels import laplacian, linear, poly, rbf
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 4))
@@ -55,7 +57,7 @@ KINDS = [f"{type(model).__module__.split('.')[0]} {type(model).__name__}" for mo
 def values_of(model):
     """What is explained, with a column per output."""
     f = model.decision_function if hasattr(model, "decision_function") else model.predict
-    return lambda rows: f(rows).reshape(len(rows), -1)
+    return lambda rows: f(rows).reshape(rows.shape[0], -1)
 
 
 @pytest.mark.parametrize("distribution", ["joint", "independent"])
@@ -75,6 +77,40 @@ def test_values_are_those_of_the_definition_and_add_up(model, y, kernel, distrib
     expected, base = shapley_values(f, ROWS[0], BACKGROUND, distribution == "independent")
     np.testing.assert_allclose(found.values[0].reshape(4, -1), expected, rtol=0, atol=1e-10)
     np.testing.assert_allclose(found.base_values, base if outputs > 1 else base[0], rtol=0, atol=1e-10)
+
+
+GAMMAS = [0.1, 0.0, 0.5, 0.3]
+SUMS = [
+    rbf(GAMMAS), laplacian(GAMMAS), rbf(0.1) + 0.5 * linear(), rbf(0.3) * rbf(GAMMAS) + 2.0,
+    2 * linear() + linear(),
+    (rbf(0.3) + 1.0) * (2.0 * rbf(GAMMAS) + rbf(0.1)) + laplacian(0.2) * laplacian(GAMMAS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("distribution", ["joint", "independent"])
+@pytest.mark.parametrize("kernel", SUMS, ids=repr)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32], ids=["dense", "sparse", "float32"])
+def test_sums_of_kernels_are_explained_by_those_of_their_terms(kernel, distribution, form):
+    model = SVR(kernel=kernel).fit(form(X), X[:, :2])
+    found = shapley(model, form(ROWS), form(BACKGROUND), distribution=distribution)
+    f = values_of(model)
+    expected, base = shapley_values(
+        lambda rows: f(form(rows)), ROWS[0], BACKGROUND, distribution == "independent"
+    )
+    atol = 1e-5 if form is np.float32 else 1e-10
+    np.testing.assert_allclose(found.values[0], expected, rtol=0, atol=atol)
+    np.testing.assert_allclose(found.base_values, base, rtol=0, atol=atol)
+
+
+def test_quantiles_are_explained_as_functions_that_are_not_sorted():
+    y = X[:, 0] + 0.3 * RNG.normal(size=80)
+    model = QuantileSVR(quantiles=[0.4, 0.5, 0.6], gamma=1.0).fit(X, y)
+    found = shapley(model, X, BACKGROUND)
+    assert found.output_names == ("quantile 0.4", "quantile 0.5", "quantile 0.6")
+    assert (np.diff(found.predicted, axis=1) < 0).any()
+    np.testing.assert_allclose(np.sort(found.predicted, axis=1), model.predict(X), rtol=0, atol=1e-9)
+    one = QuantileSVR(quantile=0.5).fit(X, y)
+    np.testing.assert_allclose(shapley(one, X, BACKGROUND).predicted, one.predict(X), rtol=0, atol=1e-9)
 
 
 def test_with_one_value_for_each_class_the_pairs_are_explained():
@@ -182,6 +218,9 @@ def test_data_far_from_the_origin_lose_no_digits():
         (SVC(kernel="sigmoid").fit(X, TWO), ValueError, "got 'sigmoid'"),
         (SVC(kernel="precomputed").fit(X @ X.T, TWO), ValueError, "got 'precomputed'"),
         (SVC(kernel=lambda a, b: a @ b.T).fit(X, TWO), ValueError, "got <function"),
+        (SVC(kernel=rbf(1) * linear()).fit(X, TWO), ValueError, "products of rbf with rbf"),
+        (SVC(kernel=rbf(1) + poly(2)).fit(X, TWO), ValueError, "products of rbf with rbf"),
+        (SVC(kernel=rbf(1) * laplacian(1)).fit(X, TWO), ValueError, "products of rbf with rbf"),
         (LogisticRegression().fit(X, TWO), TypeError, "support vector machine.*got LogisticRegression"),
         (CellSVC().fit(X, TWO), TypeError, "got CellSVC"),
         (SVC(), NotFittedError, "not fitted"),

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from maxmargin import SVC, AllDistancesSVC, CrammerSingerSVC, IncrementalSVC, NuSVC, dual
 from maxmargin.gram.gram import Gram
 from maxmargin.inspection import HullDisplay
+from maxmargin.inspection._hull_paths import SHOWN
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
 from maxmargin.solvers import MDM, Stop
 
@@ -133,11 +134,23 @@ def test_paths_lead_from_the_start_to_the_least_norm_in_ever_smaller_steps_of_th
     least = display.nearest[0]
     np.testing.assert_allclose(least, [0.6, 0.6], atol=1e-6)
     for label, line in display.paths_.items():
-        path = np.asarray(line.get_xydata())
+        path = display.paths[label]
         np.testing.assert_array_equal(path[0], RHOMBUS[2])
         np.testing.assert_allclose(path[-1], least, atol=1e-3)
-        assert (np.diff(np.linalg.norm(path, axis=1)) <= 1e-12).all()
-        assert line.get_label() == f"{label}: {display.steps[label]} steps"
+        norms = np.linalg.norm(path, axis=1)
+        assert (np.diff(norms) <= 1e-12).all()
+        np.testing.assert_array_equal(line.get_xydata(), path[: SHOWN + 1])
+        distance = display.distances_[label]
+        assert distance.get_label() == f"{label}: {display.steps[label]} steps"
+        np.testing.assert_array_equal(distance.get_xdata(), np.arange(1, len(path)))
+        above = norms[1:] - np.linalg.norm(least)
+        low, _ = display.distance_ax_.get_ylim()
+        seen = above >= low
+        assert seen.any()
+        np.testing.assert_allclose(np.asarray(distance.get_ydata())[seen], above[seen])
+        assert (np.asarray(distance.get_ydata())[~seen] < low).all()  # they leave the plot at its bottom
+    assert display.paths_["mdm"].get_label() == f"mdm (first {SHOWN} steps)"
+    assert display.paths_["mdm-accelerated"].get_label() == "mdm-accelerated"
     assert display.steps["mdm-accelerated"] < 10 < 80 < display.steps["mdm"]
     assert display.boundary_ is None
 
@@ -162,16 +175,15 @@ def test_a_path_has_every_step_of_the_solver():
 
 def test_a_path_that_is_cut_off_says_so():
     display = HullDisplay.from_points(RHOMBUS, start=[0, 0, 1, 0], tol=1e-6, max_steps=20)
-    assert display.paths_["mdm"].get_label() == "mdm: over 20 steps"
-    assert display.paths_["mdm-accelerated"].get_label() == "mdm-accelerated: 5 steps"
+    assert display.distances_["mdm"].get_label() == "mdm: over 20 steps"
+    assert display.distances_["mdm-accelerated"].get_label() == "mdm-accelerated: 5 steps"
 
 
 def test_paths_are_told_apart_without_colours():
     display = HullDisplay.from_points(RHOMBUS, start=[0, 0, 1, 0], solvers=("mdm", "npa", "gilbert", "smo"))
-    looks = {
-        (line.get_linewidth(), line.get_marker(), line.get_linestyle()) for line in display.paths_.values()
-    }
-    assert len(looks) == 4
+    for lines in (display.paths_, display.distances_):
+        looks = {(line.get_linewidth(), line.get_marker(), line.get_linestyle()) for line in lines.values()}
+        assert len(looks) == 4
 
 
 def test_reduced_hulls_are_found_by_smo():
@@ -181,6 +193,8 @@ def test_reduced_hulls_are_found_by_smo():
     w = display.nearest[0] - display.nearest[1]
     for path in display.paths.values():
         np.testing.assert_allclose(path[-1], w, atol=1e-3)
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "whole hulls" in labels and display.ax_.get_title() == "Nearest points of two reduced hulls"
     with pytest.raises(TypeError, match="MDM cannot take the problem 'reduced_hulls'"):
         HullDisplay.from_points(X, y, mu=0.1, solvers=("mdm",))
 
@@ -188,19 +202,30 @@ def test_reduced_hulls_are_found_by_smo():
 # -- axes and errors -------------------------------------------------------------------------
 
 
-def test_axes_may_be_one_or_a_pair():
+def test_axes_may_be_one_or_two_or_three():
     X, y = APART
     _, pair = plt.subplots(1, 2)
     display = HullDisplay.from_points(X, y, ax=pair)
-    assert (display.ax_, display.path_ax_) == tuple(pair)
+    assert (display.ax_, display.path_ax_) == tuple(pair) and display.distance_ax_ is None
+    _, three = plt.subplots(1, 3)
+    display.plot(three)
+    assert (display.ax_, display.path_ax_, display.distance_ax_) == tuple(three)
     _, ax = plt.subplots()
     display.plot(ax)
-    assert set(ax.child_axes) == {display.ax_, display.path_ax_}
+    assert set(ax.child_axes) == {display.ax_, display.path_ax_, display.distance_ax_}
     _, ax = plt.subplots()
     display.plot(ax, paths=False)
     assert display.ax_ is ax and display.path_ax_ is None and ax.child_axes == []
-    with pytest.raises(ValueError, match="one Axes or a pair of them, got 3"):
-        display.plot(plt.subplots(1, 3)[1])
+    with pytest.raises(ValueError, match="one Axes or a sequence of two or three of them, got 4"):
+        display.plot(plt.subplots(1, 4)[1])
+
+
+def test_the_axis_of_many_steps_is_logarithmic_and_that_of_few_has_whole_numbers():
+    many = HullDisplay.from_points(RHOMBUS, start=[0, 0, 1, 0], tol=1e-6)
+    assert many.distance_ax_.get_xscale() == "log"
+    few = HullDisplay.from_points(*APART)
+    assert max(few.steps.values()) < 20 and few.distance_ax_.get_xscale() == "linear"
+    assert all(tick == round(tick) for tick in few.distance_ax_.get_xticks())
 
 
 def test_one_unit_is_as_long_up_as_it_is_across():

@@ -8,6 +8,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.artist import Artist
 from sklearn.datasets import make_blobs
 from sklearn.model_selection import GridSearchCV
 
@@ -22,7 +23,7 @@ from maxmargin.inspection import (
     Watched,
     WaterfallDisplay,
 )
-from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS
+from maxmargin.inspection._style import COLOURS, FACES, LINES, MARKERS, REGIONS, legend_below, titled
 
 X, Y = make_blobs(30, centers=2, random_state=0)
 
@@ -77,6 +78,67 @@ def test_plot_can_be_called_again_and_makes_a_new_figure(displays, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_display_has_a_title_names_of_its_axes_and_a_legend_or_a_colour_bar(displays, kind):
+    display = displays[kind]()
+    bars = [ax for ax in display.figure_.axes if ax.get_label() == "<colorbar>"]
+    panels = [ax for ax in display.figure_.axes if ax not in bars]
+    assert panels[0] is display.ax_
+    for ax in panels:
+        assert ax.get_title() and ax.get_xlabel() and ax.get_ylabel()
+        assert ax.get_legend() is not None or bars
+        if ax.get_legend() is not None:
+            assert all(text.get_text() for text in ax.get_legend().get_texts())
+    assert all(bar.get_ylabel() for bar in bars)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_titles_legends_and_numbers_do_not_overlap_and_are_within_the_figure(displays, kind):
+    display = displays[kind]()
+    figure = display.figure_
+    figure.canvas.draw()
+    for ax in figure.axes:
+        area = ax.get_window_extent()
+        for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
+            if text.get_text():
+                box = text.get_window_extent()
+                assert not box.overlaps(area)
+                assert figure.bbox.x0 - 1 <= box.x0 and box.x1 <= figure.bbox.x1 + 1
+        legend = ax.get_legend()
+        if legend is not None:
+            box = legend.get_window_extent()
+            others = (ax.title, ax.xaxis.label)
+            assert not box.overlaps(area)
+            assert not any(box.overlaps(text.get_window_extent()) for text in others)
+            assert figure.bbox.y0 - 1 <= box.y0 and box.x1 <= figure.bbox.x1 + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_title_that_the_axes_have_is_kept(displays, kind):
+    _, ax = plt.subplots()
+    ax.set_title("mine")
+    display = displays[kind](ax=ax)
+    assert ax.get_title() == "mine" and (display.ax_ is not ax or display.ax_.get_title() == "mine")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_attributes_that_end_in_an_underscore_are_artists_of_the_figure(displays, kind):
+    """scikit-learn's convention for displays: `from_estimator`, `plot`, `ax_`, `figure_`, artists."""
+    assert callable(kind.from_estimator) and isinstance(kind.__dict__["from_estimator"], classmethod)
+    display = displays[kind]()
+    assert isinstance(display, kind)
+    found = {name: value for name, value in vars(display).items() if name.endswith("_")}
+    assert {"ax_", "figure_"} < set(found)
+    artists = []
+    for value in found.values():
+        values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        artists += [one for one in values if isinstance(one, Artist)]
+    assert len(artists) >= 3
+    assert {artist.get_figure(root=True) for artist in artists} == {display.figure_}
+    documented = kind.__doc__.split("Attributes\n")[1]
+    assert all(name in documented for name in found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_matplotlib_the_extra_is_named(monkeypatch, displays, kind):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=rf"{kind.__name__} needs matplotlib.*maxmargin\[plot\]"):
@@ -97,7 +159,34 @@ def test_classes_that_follow_each_other_differ_in_grey(colours):
     assert np.abs(grey[0] - grey[2]) > 0.08
 
 
+def simulated(colours):
+    """Colours as readers without receptors for green see them (Machado, Oliveira, Fernandes 2009), linear."""
+    rgb = np.array([[int(c, 16) for c in re.findall("[0-9a-f]{2}", colour)] for colour in colours]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
+    return np.clip(linear @ np.transpose(seen), 0, 1) ** (1 / 2.2)
+
+
+@pytest.mark.parametrize("colours", [FACES[:4], COLOURS])
+def test_colours_differ_for_readers_who_do_not_distinguish_red_from_green(colours):
+    seen = simulated(colours)
+    distance = np.linalg.norm(seen[:, None] - seen[None], axis=-1)
+    assert distance[np.triu_indices(len(colours), 1)].min() > 0.1
+
+
+def test_a_title_is_not_replaced_and_a_legend_below_is_lower_than_the_axes():
+    figure, ax = plt.subplots(layout="constrained")
+    titled(ax, "first")
+    titled(ax, "second")
+    assert ax.get_title() == "first"
+    ax.plot([1, 2], label="line")
+    ax.set_xlabel("x")
+    legend = legend_below(ax)
+    figure.canvas.draw()
+    assert legend.get_window_extent().y1 < ax.xaxis.label.get_window_extent().y0
+
+
 def test_looks_do_not_repeat_and_no_sample_has_the_mark_of_a_bound():
-    for looks in (FACES, LINES, MARKERS, REGIONS):
+    for looks in (COLOURS, FACES, LINES, MARKERS, REGIONS):
         assert len(set(looks)) == len(looks) >= 6
     assert "s" not in MARKERS

@@ -61,6 +61,18 @@ def outliers():
     return X, np.repeat([1, -1], [100, 12])
 
 
+# Titles of the figures, by section.
+TITLES = {
+    "search": ["Scores over C and gamma", "Scores over C"],
+    "learning": ["Scores over the number of training rows"],
+    "calibration": ["Probabilities and what was observed"],
+    "roc": ["ROC: rates of true and false positives"],
+    "predictions": ["Predicted and true values"],
+    "residuals": ["Errors over predicted values"],
+    "values": ["How often decision values occur"],
+}
+
+
 @pytest.fixture(scope="module")
 def tuned():
     bunch = load_breast_cancer()
@@ -134,6 +146,13 @@ def test_a_page_is_light_and_dark_and_fits_small_screens_and_paper(tuned):
     assert "@media print" in html and "max-width: 860px" in html and 'name="viewport"' in html
     # No colour of the figures is fixed.
     assert not re.search(r"#0b0[ab]|(fill|stroke): #", "".join(tuned[-1].figures.values()))
+
+
+def test_every_figure_has_a_title_names_of_its_axes_and_a_legend(tuned):
+    for name, svg in tuned[-1].figures.items():
+        words = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+        assert f'id="{name}-legend_1"' in svg, name
+        assert any(title in words for title in TITLES[name]), (name, words)
 
 
 def test_contrast_of_text_is_sufficient(tuned):

@@ -89,7 +89,8 @@ def test_the_gap_bounds_the_distance_to_the_minimum(runs):
     np.testing.assert_allclose(line.get_ydata(), [r.objective - run.objective + run.gap for r in records])
     assert best <= min(r.objective for r in records)
     assert line.get_ydata()[-1] == pytest.approx(run.gap)
-    assert display.ax_.get_legend() is None
+    assert [text.get_text() for text in display.legend_.get_texts()] == ["records of the run"]
+    assert display.plot(legend=False).ax_.get_legend() is None
 
 
 def test_the_bound_touches_the_curves_from_above(runs):
@@ -101,7 +102,10 @@ def test_the_bound_touches_the_curves_from_above(runs):
     np.testing.assert_allclose(
         display.bound_.get_ydata() * np.sqrt(display.bound_.get_xdata()), display.constant
     )
-    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [r"$c/\sqrt{t}$"]
+    assert [text.get_text() for text in display.legend_.get_texts()] == [
+        "records of the run",
+        r"$c/\sqrt{t}$",
+    ]
 
 
 def test_a_long_name_of_an_option_takes_the_place_of_ours(runs):

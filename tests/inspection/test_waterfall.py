@@ -29,13 +29,13 @@ def test_bars_start_where_the_one_below_ends_and_the_largest_is_on_top(found):
         assert (bar.get_x(), bar.get_width()) == (start, step)
     assert [text.get_text() for text in display.texts_] == ["+0.25", "+0.5", "+1", "-2"]
     assert display.base_.get_xdata()[0] == 1.0 and display.value_.get_xdata()[0] == ends[-1] == 0.75
-    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    names = [text.get_text() for text in display.legend_.get_texts()]
     assert names == ["mean over the background: 1", "this row: 0.75", "raises the value", "lowers the value"]
     ax = display.ax_
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == (
         "prediction",
         "feature",
-        "what each feature adds",
+        "What each feature adds to the value of one row",
     )
 
 

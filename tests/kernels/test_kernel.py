@@ -11,7 +11,7 @@ from sklearn import svm
 from sklearn.metrics import pairwise
 
 from maxmargin import _costs
-from maxmargin.kernels.gamma import resolve_gamma
+from maxmargin.kernels.gamma import gamma_of_rows, resolve_gamma
 from maxmargin.kernels.given import Given
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.points import Points
@@ -437,6 +437,18 @@ def test_gamma_of_lists_and_a_constant_is_a_plain_float():
     for gamma, expected in [("auto", 0.5), ("scale", 1.0), (2, 2.0)]:
         value = resolve_gamma(gamma, [[1.0, 1.0], [1.0, 1.0]])
         assert type(value) is float and value == expected
+
+
+@pytest.mark.parametrize("largest_copy", [0, 1 << 26])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.ones_like, lambda X: sp.csr_array(0.0 * X)])
+def test_gamma_of_some_rows_is_that_of_their_copy(form, largest_copy, monkeypatch):
+    monkeypatch.setattr("maxmargin._costs.STREAMED_BYTES", largest_copy)
+    monkeypatch.setattr("maxmargin._costs.COPIED_VALUES", 100)
+    rng = np.random.default_rng(0)
+    X = form(np.where(rng.random((300, 7)) < 0.3, rng.normal(3.0, size=(300, 7)), 0.0))
+    kept = np.flatnonzero(np.arange(300) % 3)
+    for gamma in ("scale", "auto", 0.3):
+        assert gamma_of_rows(gamma, X, kept) == pytest.approx(resolve_gamma(gamma, X[kept]), rel=1e-12)
 
 
 def test_an_unknown_gamma_is_refused():

@@ -127,3 +127,5 @@ def test_what_cannot_be_left_out_exactly_is_refused_with_an_alternative():
         leave_one_out(SVC(bias="penalised"), X, Y)
     with pytest.raises(ValueError, match="method='decision_function' is not possible for SVR"):
         leave_one_out(SVR(), X, T, method="decision_function")
+    with pytest.raises(ValueError, match="'C' parameter of SVC must be a float"):
+        leave_one_out(SVC(C="1"), X, Y)

@@ -28,7 +28,7 @@ from maxmargin.cells.rows import LocalRows, Rows, file_of, release
 from maxmargin.cells.training import predict_cell, train_cell
 from maxmargin.estimators._scales import UnscaledDataWarning, disparity
 from maxmargin.estimators._validation import UNSCALED, any_weights
-from maxmargin.kernels.gamma import resolve_gamma
+from maxmargin.kernels.gamma import gamma_of_rows
 from maxmargin.solvers.interrupt import watch_interrupt
 from maxmargin.solvers.solution import Status
 
@@ -130,7 +130,7 @@ class BaseCells(BaseEstimator):
         kept = np.flatnonzero(weight > 0)
         if not len(kept):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
-        gamma = 1.0 if shared.kernel == "linear" else _gamma(shared.gamma, X, kept)
+        gamma = 1.0 if shared.kernel == "linear" else gamma_of_rows(shared.gamma, X, kept)
         release(file_of(X))
         return self._fit_cells(partial(LocalRows, X, self.n_jobs), y, weight, shared, gamma, limit)
 
@@ -166,6 +166,8 @@ class BaseCells(BaseEstimator):
         """Train on the rows with a positive weight, and set all attributes; `gamma` is a number."""
         y, weight = self._encoded(y, weight, shared)
         kept = np.flatnonzero(weight > 0)
+        if not len(kept):
+            raise ValueError("Invalid input - class_weight leaves no sample with a positive weight.")
         rows = rows_of(kept)
         if len(kept) < len(weight):
             y, weight = y[kept], weight[kept]
@@ -193,7 +195,13 @@ class BaseCells(BaseEstimator):
             kernel=shared.kernel, max_time=limit, n_jobs=self.n_jobs, random_state=seed
         )
         with suppress(TimeoutError):
-            tuner.fit(rows.take(some), y[some], sample_weight=weight[some])
+            try:
+                tuner.fit(rows.take(some), y[some], sample_weight=weight[some])
+            except ValueError as error:  # a sample may have too few rows of a rare class
+                raise ValueError(
+                    f"tune=True could not choose parameters on a sample of {len(some):,} rows: {error} With "
+                    "tune=False the parameters of `estimator` are used."
+                ) from error
             return {k: v for k, v in tuner.best_params_.items() if k in shared.get_params()}
         return {}
 
@@ -265,12 +273,6 @@ class BaseCells(BaseEstimator):
         self._check_fitted()
         X = validate_data(self, X, reset=False, **_CHECKS)
         return self._model.values(X, self.n_jobs, of_cell, columns)
-
-
-def _gamma(gamma: Any, X: Any, kept: Index) -> float:
-    if not isinstance(gamma, str):
-        return float(gamma)
-    return resolve_gamma(gamma, X if len(kept) == X.shape[0] else X[kept])
 
 
 def _seed(random_state: Any) -> int:

@@ -61,7 +61,7 @@ def score(estimator: Any, X: Any, y: Any) -> tuple[str, float] | None:
 
 def gaps(model: Any) -> dict[str, float | None]:
     """Certified gaps of a fitted model: the sum over its binary problems, and the largest relative one."""
-    if not hasattr(model, "dual_gap_"):  # IncrementalSVC is exact
+    if not hasattr(model, "dual_gap_"):  # of scikit-learn
         return {"dual_gap": None, "relative_gap": None}
     return {
         "dual_gap": float(np.sum(model.dual_gap_)),

@@ -81,7 +81,7 @@ def train(
         "features": task.X.shape[1],
         "classes": len(fitted.classes_) if hasattr(fitted, "classes_") else None,
         "target": task.table.target if task.y is not None else None,
-        "status": str(getattr(fitted, "status_", "solved")),  # IncrementalSVC is always exact
+        "status": str(fitted.status_),
         "support_vectors": len(fitted.support_),
         "epsilon": float(fitted.epsilon_) if hasattr(fitted, "epsilon_") else None,
         **gaps(fitted),

@@ -164,15 +164,16 @@ def warn_if_unscaled(X: Any, names: list[str] | None) -> None:
 def _warn_about_units(model: Any, y: Any, called: str) -> None:
     """Warn if epsilon or tol do not suit the range of the targets."""
     width = float(np.ptp(y.astype(np.float64)))
-    epsilon = model.get_params().get("epsilon", 0.0)
+    parameters = model.get_params()
+    epsilon, tol = parameters.get("epsilon", 0.0), parameters.get("tol", np.inf)
     if 0 < width <= 2 * epsilon:
         warn(
             f"{called} has a range of {width:.3g}, less than the width of the epsilon tube: the model will "
             f"be constant; set --epsilon below {epsilon:g}"
         )
-    elif width > _MANY_TOLERANCES * model.tol:
+    elif width > _MANY_TOLERANCES * tol:
         warn(
-            f"{called} has a range of {width:.3g}, and the tolerance is {model.tol:g}: scale the target, or "
+            f"{called} has a range of {width:.3g}, and the tolerance is {tol:g}: scale the target, or "
             "raise --tol"
         )
 

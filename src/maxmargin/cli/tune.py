@@ -142,7 +142,9 @@ def tune(
     rows, predicted = tuner.held_out_rows_, tuner.held_out_predictions_
     result = _result(tuner, y[rows], predicted, numeric)
     if plot is not None:
-        _draw(tuner, y[rows], predicted, numeric, plot)
+        from maxmargin.cli.tuned_figure import draw
+
+        draw(tuner, y[rows], predicted, numeric, plot)
     if report is not None:
         from maxmargin.inspection import report as report_on
 
@@ -250,45 +252,3 @@ def explained(tuner: Any) -> list[str]:
 def _last(tuner: Any) -> Any:
     best = tuner.best_estimator_
     return best.steps[-1][1] if hasattr(best, "steps") else best
-
-
-def _draw(tuner: Any, y: Any, predicted: Any, numeric: bool, file: Path) -> None:
-    """The combinations that were tried, and predictions of held-out rows."""
-    import matplotlib.pyplot as plt
-    import numpy as np
-    from sklearn.metrics import ConfusionMatrixDisplay, PredictionErrorDisplay
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-    results = tuner.cv_results_
-    C, score = results["param_C"], results["mean_test_score"]
-    other = results["param_gamma"] if tuner.kernel_ != "linear" else results["mean_test_score"]
-    known = np.array([kernel == tuner.kernel_ for kernel in results["param_kernel"].tolist()])
-    points = left.scatter(
-        np.asarray(C[known], dtype=float),
-        np.asarray(other[known], dtype=float),
-        c=score[known],
-        s=80,
-        cmap="viridis",
-    )
-    left.plot(
-        tuner.C_,
-        tuner.gamma_ if tuner.kernel_ != "linear" else tuner.best_score_,
-        "r*",
-        ms=16,
-        label="chosen",
-    )
-    left.set(xscale="log", xlabel="C", title="Scores of the combinations tried")
-    if tuner.kernel_ != "linear":
-        left.set(yscale="log", ylabel="gamma")
-    else:
-        left.set(ylabel="score")
-    left.legend()
-    figure.colorbar(points, ax=left, label="score by cross-validation")
-    if numeric:
-        PredictionErrorDisplay.from_predictions(y, predicted, kind="actual_vs_predicted", ax=right)
-        right.set_title("Held-out rows")
-    else:
-        ConfusionMatrixDisplay.from_predictions(y, predicted, ax=right, colorbar=False)
-        right.set_title("Held-out rows: true and predicted classes")
-    figure.savefig(file, dpi=150)
-    plt.close(figure)

@@ -93,7 +93,8 @@ def summarize(X: Any, kept: Mask | None = None, n_sample: int = 256) -> Summary:
     with np.errstate(over="ignore", invalid="ignore"):
         sums = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
         mean = float(values.sum(dtype=np.float64)) / size
-        m2 = sum(_squares(part, mean) for part in _slices(values)) + zeros * mean**2
+        m2 = sum(_squares(part, mean) for part in _slices(values))
+        m2 += zeros * mean * mean if zeros else 0.0  # `**` of floats raises where the result is too large
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     if zeros:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -116,7 +117,7 @@ def _joined(a: Summary, b: Summary) -> Summary:
             a.nonzero + b.nonzero,
             a.sums + b.sums,
             a.mean + delta * b.rows / n,
-            a.m2 + b.m2 + delta**2 * (float(a.rows) * b.rows / n) * d,
+            a.m2 + b.m2 + delta * delta * (float(a.rows) * b.rows / n) * d,
             min(a.low, b.low),
             max(a.high, b.high),
             np.concatenate([a.sample, b.sample]),

@@ -175,8 +175,37 @@ class BaseIncremental(BaseEstimator):
             sp.issparse(vectors),
         )
         self.n_held_ = len(at)
+        self._certificates: Floats | None = None
         self.support_, self.support_vectors_, self.n_support_ = model.support, model.vectors, model.n_support
         self.dual_coef_, self.intercept_ = model.dual_coef, model.intercept
+
+    # -- certificates ----------------------------------------------------------------------------------
+
+    @property
+    def status_(self) -> str:
+        """Always "solved": rows whose margins cannot be made exact are refused."""
+        check_is_fitted(self)
+        return "solved"
+
+    @property
+    def dual_gap_(self) -> Any:
+        """Certified bound of the distance to the optimal value; computed when it is read."""
+        return self._published(self._gaps()[:, 0])
+
+    @property
+    def relative_gap_(self) -> Any:
+        """The same as a fraction of the optimal value."""
+        return self._published(self._gaps()[:, 1])
+
+    def _gaps(self) -> Floats:
+        check_is_fitted(self)
+        if self._certificates is None:
+            self._certificates = self._svm.certificates()
+        return self._certificates
+
+    @abstractmethod
+    def _published(self, gaps: Floats) -> Any:
+        """The gaps of the problems as an attribute."""
 
     # -- state -----------------------------------------------------------------------------------------
 

@@ -101,7 +101,10 @@ class BaseSVR(RegressorMixin, BaseSVM):
         coef = np.stack([solution.u[:n] + solution.u[n:] for solution in solutions])
         used = np.flatnonzero(coef.any(axis=0))
         intercept = np.array([-float(solution.offset.mean()) for solution in solutions])
-        model = self._model_of(X, order[used], n_support=[len(used)], coef=coef[:, used], intercept=intercept)
+        coef = np.ascontiguousarray(
+            coef[:, used]
+        )  # as a loaded model has it: the order decides about last bits
+        model = self._model_of(X, order[used], n_support=[len(used)], coef=coef, intercept=intercept)
         self._publish(model)
         self.n_iter_ = _each([max(1, solution.n_iter) for solution in solutions], np.int32)
         self.dual_gap_ = _each([float(solution.gap) for solution in solutions])

@@ -71,6 +71,8 @@ class IncrementalSVC(ClassifierMixin, BaseIncremental):
         Rows that are held.
     gamma_ : float
         The kernel coefficient in use.
+    status_, dual_gap_, relative_gap_
+        As `maxmargin.SVC` has them; the gaps are computed when they are read, and the status is "solved".
 
     See Also
     --------
@@ -261,6 +263,9 @@ class IncrementalSVC(ClassifierMixin, BaseIncremental):
         self._sides, self._constants = labels, intercept
         self.classes_ = np.sort(labels)
         self._publish_model(X, at, used, coef, constants, np.bincount(label, minlength=max(k, 2)))
+
+    def _published(self, gaps: Floats) -> Floats:
+        return np.abs(self._sorted_pairs(gaps, self._sides)) if len(gaps) else np.zeros(1)
 
     @staticmethod
     def _sorted_pairs(values: Floats, labels: NDArray[Any]) -> Floats:

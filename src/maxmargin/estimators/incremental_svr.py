@@ -52,6 +52,8 @@ class IncrementalSVR(RegressorMixin, BaseIncremental):
         Rows that are held.
     gamma_ : float
         The kernel coefficient in use.
+    status_, dual_gap_, relative_gap_
+        As `maxmargin.SVR` has them; the gaps are computed when they are read, and the status is "solved".
 
     See Also
     --------
@@ -174,6 +176,9 @@ class IncrementalSVR(RegressorMixin, BaseIncremental):
         used = np.flatnonzero(u[0])
         self._constants = intercept
         self._publish_model(X, at, used, u[:, used], intercept + 0.0, [len(used)])
+
+    def _published(self, gaps: Floats) -> float:
+        return float(gaps[0])
 
     def predict(self, X: Any) -> Floats:
         """Predict targets.

@@ -191,7 +191,7 @@ class L2OneClassSVM(BaseOneClass):
         solution, lengths = self._solve_one(X, order, problem, self._start("all", order), limit)
 
         used = np.flatnonzero(solution.u)
-        rho = problem.square(solution.u, solution.gradient)
+        rho = np.float64(problem.square(solution.u, solution.gradient))  # its square may overflow
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             coef = solution.u[None, used] / rho
         if not (rho > 0 and np.isfinite(coef).all()):

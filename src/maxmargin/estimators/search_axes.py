@@ -7,7 +7,7 @@ from typing import Any
 
 from maxmargin._types import Index
 from maxmargin.estimators._elsewhere import SamplesElsewhere
-from maxmargin.kernels.gamma import resolve_gamma
+from maxmargin.kernels.gamma import gamma_of_rows
 from maxmargin.kernels.kernel import Kernel
 
 
@@ -49,7 +49,5 @@ def kernel_of(estimator: Any, X: Any, kept: Index) -> Kernel:
     if isinstance(X, SamplesElsewhere):
         gamma = 0.0 if plain else X.gamma(estimator.gamma)
         return Kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
-    if estimator.gamma == "scale" and not plain and len(kept) < X.shape[0]:
-        X = X[kept]
-    gamma = 0.0 if plain else resolve_gamma(estimator.gamma, X)
+    gamma = 0.0 if plain else gamma_of_rows(estimator.gamma, X, kept)
     return Kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)

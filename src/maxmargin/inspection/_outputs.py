@@ -65,7 +65,7 @@ class Outputs:
         elif isinstance(svm, CrammerSingerSVC):
             names, intercept = _names(svm), np.zeros(len(coef))
         elif is_regressor(svm):
-            names = ("prediction",) if len(coef) == 1 else tuple(f"target {k}" for k in range(len(coef)))
+            names = _functions(svm, len(coef))
         elif not is_classifier(svm):
             names, intercept = ("decision value",), -np.atleast_1d(np.asarray(svm.offset_, dtype=np.float64))
         elif len(svm.classes_) > 2:
@@ -82,6 +82,15 @@ class Outputs:
 
 def _names(svm: Any) -> tuple[str, ...]:
     return tuple(map(str, svm.classes_))
+
+
+def _functions(svm: Any, count: int) -> tuple[str, ...]:
+    """The names of the functions of a regression: of one, of quantiles, or of targets."""
+    if count == 1:
+        return ("prediction",)
+    if getattr(svm, "quantiles", None) is not None:
+        return tuple(f"quantile {q:g}" for q in svm.quantiles_)
+    return tuple(f"target {k}" for k in range(count))
 
 
 def _centred(coef: Floats, counts: Any) -> Floats:

@@ -12,10 +12,10 @@ from maxmargin._types import Floats
 from maxmargin.inspection._fitted import last_step, refitted
 from maxmargin.inspection._points import columns_of, like
 from maxmargin.inspection._response import axis_of
-from maxmargin.inspection._style import FACES, LINES, MARKERS, legend_beside, new_axes, pyplot, style
+from maxmargin.inspection._style import FACES, LINES, MARKERS, legend_beside, new_axes, pyplot, style, titled
 
 # From the widest band to the narrowest; darker inside.
-_SHADES = ("#e4ebf3", "#c5d5e8", "#9fb9d6", "#7a9dc4", "#5a82b0")
+_SHADES = ("#dbe5f1", "#b3c8e0", "#8fadd0", "#6d93c0", "#4f7bad")
 
 
 class BandDisplay:
@@ -37,6 +37,8 @@ class BandDisplay:
         Samples: the feature and the target.
     names : pair of str
         Labels of the axes.
+    estimator_name : str, optional
+        Name of the estimator, for the title.
 
     Attributes
     ----------
@@ -75,6 +77,7 @@ class BandDisplay:
         *,
         points: ArrayLike | None = None,
         names: tuple[str, str] = ("feature 0", "target"),
+        estimator_name: str | None = None,
     ) -> None:
         self.x: Floats = np.asarray(x, dtype=np.float64)
         self.values: Floats = np.asarray(values, dtype=np.float64)
@@ -85,7 +88,7 @@ class BandDisplay:
         if not (np.diff(self.quantiles) > 0).all():
             raise ValueError(f"quantiles must ascend, got {self.quantiles.tolist()}.")
         self.points: Floats | None = None if points is None else np.asarray(points, dtype=np.float64)
-        self.names = names
+        self.names, self.estimator_name = names, estimator_name
 
     @classmethod
     def from_estimator(
@@ -142,7 +145,11 @@ class BandDisplay:
             y = np.ravel(np.asarray(y, dtype=np.float64))
             check_consistent_length(column, y)
             points = np.column_stack([column, y])
-        return cls(x, values, quantiles, points=points, names=(names[0], "target")).plot(ax, **options)
+        display = cls(
+            x, values, quantiles, points=points, names=(names[0], "target"),
+            estimator_name=type(last_step(fitted)).__name__,
+        )  # fmt: skip
+        return display.plot(ax, **options)
 
     def plot(
         self, ax: Any = None, *, bands: bool = True, legend: bool = True, size: float = 16.0
@@ -166,7 +173,7 @@ class BandDisplay:
             The display.
         """
         pyplot("BandDisplay")
-        ax = new_axes() if ax is None else ax
+        ax = new_axes(figsize=(7.4, 4.8)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.bands_: list[Any] = []
         self.points_ = self.legend_ = None
@@ -194,8 +201,15 @@ class BandDisplay:
         ax.set_xlim(self.x[0], self.x[-1])
         ax.set_xlabel(self.names[0])
         ax.set_ylabel(self.names[1])
-        if legend and ax.get_legend_handles_labels()[1]:
-            self.legend_ = legend_beside(ax)
+        titled(
+            ax,
+            f"{self.estimator_name}: predicted quantiles" if self.estimator_name else "Predicted quantiles",
+        )
+        handles, labels = ax.get_legend_handles_labels()
+        if legend and labels:
+            for b in range(len(self.bands_)):  # the edges have a line style of their own
+                handles[b] = (handles[b], self.lines_[b])
+            self.legend_ = legend_beside(ax, handles, labels)
         return self
 
 

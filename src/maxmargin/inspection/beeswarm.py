@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._types import Floats
-from maxmargin.inspection._style import new_axes, pyplot
+from maxmargin.inspection._style import new_axes, pyplot, titled
 from maxmargin.inspection.explanation import ShapleyValues, shapley
 
 # Bins of the range of all values, in which points are put side by side.
@@ -150,16 +150,16 @@ class BeeswarmDisplay:
             for k, j in enumerate(self.features_)
         ]  # fmt: skip
         self.colorbar_ = self.figure_.colorbar(
-            self.points_[0], ax=ax, label="value of the feature", ticks=[0, 1]
+            self.points_[0], ax=ax, label="value of the feature (by rank)", ticks=[0, 1]
         )
         self.colorbar_.ax.set_yticklabels(["low", "high"])
         ax.set_yticks(-np.arange(len(self.features_)), [self.values.feature_names[j] for j in self.features_])
         ax.set_ylim(0.6 - len(self.features_), 0.6)
-        ax.set_xlabel(f"Shapley value ({self.values.output_names[0]})")
+        ax.set_xlabel(f"Shapley value ({self.values.output_names[0]}); left of 0 it lowers the output")
         ax.set_ylabel("feature")
         left = values.shape[1] - len(self.features_)
-        rest = f", without {left} features that add less" if left else ""
-        ax.set_title(f"what each feature adds, in {len(values)} rows{rest}")
+        rest = f"; the {left} that add less are left out" if left else ""
+        titled(ax, f"What each feature adds, in {len(values)} rows{rest}")
         return self
 
 

@@ -22,9 +22,16 @@ from maxmargin.inspection._style import (
     new_axes,
     pyplot,
     style,
+    titled,
 )
 
-_KINDS = ("classes", "margin", "one-class", "tube")
+# The kinds of plots, and their titles.
+_KINDS = {
+    "classes": "areas of the classes",
+    "margin": "boundary",
+    "one-class": "boundary around the inliers",
+    "tube": "prediction",
+}
 
 
 class BoundaryDisplay:
@@ -67,6 +74,8 @@ class BoundaryDisplay:
         Whether to draw the margins :math:`f = \pm 1`.
     names : pair of str
         Labels of the axes.
+    estimator_name : str, optional
+        Name of the estimator, for the title.
 
     Attributes
     ----------
@@ -108,6 +117,7 @@ class BoundaryDisplay:
         epsilon: float | None = None,
         margins: bool = True,
         names: tuple[str, str] = ("feature 0", "feature 1"),
+        estimator_name: str | None = None,
     ) -> None:
         if kind not in _KINDS:
             raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
@@ -123,7 +133,7 @@ class BoundaryDisplay:
         self.support = None if support is None else np.asarray(support, dtype=np.float64)
         n_support = 0 if self.support is None else len(self.support)
         self.bounded = np.zeros(n_support, bool) if bounded is None else np.asarray(bounded, dtype=bool)
-        self.names = names
+        self.names, self.estimator_name = names, estimator_name
 
     @classmethod
     def from_estimator(
@@ -184,6 +194,7 @@ class BoundaryDisplay:
             return cls._of_regression(fitted, X, values, y, axes[0], found, names).plot(ax, **options)
         grid = np.stack(np.meshgrid(*axes), axis=-1)
         known: dict[str, Any] = {"points": values, "names": names}
+        known["estimator_name"] = type(last_step(fitted)).__name__
         if found is not None:
             known |= {"support": values[found[0]] if found[2] is None else found[2], "bounded": found[1]}
         known |= response_of(fitted, like(X, grid.reshape(-1, 2)))
@@ -216,6 +227,7 @@ class BoundaryDisplay:
             # LIBSVM's model files do not store the width of the tube.
             epsilon=None if epsilon is None or np.isnan(epsilon) else epsilon,
             names=(names[0], "target"),
+            estimator_name=type(model).__name__,
             **known,
         )
 
@@ -241,7 +253,7 @@ class BoundaryDisplay:
             The display.
         """
         pyplot("BoundaryDisplay")
-        ax = new_axes() if ax is None else ax
+        ax = new_axes(figsize=(7.4, 4.8)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.regions_: Any = None
         self.lines_: list[Any] = []
@@ -254,9 +266,46 @@ class BoundaryDisplay:
             ax.set_ylim(self.y[0], self.y[-1])
         ax.set_xlabel(self.names[0])
         ax.set_ylabel(self.names[1])
+        titled(ax, self._title())
         if legend and ax.get_legend_handles_labels()[1]:
-            self.legend_ = legend_beside(ax)
+            self.legend_ = self._legend()
         return self
+
+    def _title(self) -> str:
+        parts = [_KINDS[self.kind]]
+        parts += ["margins"] * (self.kind == "margin" and self.margins)
+        parts += ["tube"] * (self.kind == "tube" and self.epsilon is not None)
+        parts += ["support vectors"] * (self.support_ is not None or self.bounded_ is not None)
+        words = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+        return f"{self.estimator_name}: {words}" if self.estimator_name else words.capitalize()
+
+    def _legend(self) -> Any:
+        """A legend in which the marker of each class lies on the shade of its area."""
+        from matplotlib.patches import Patch
+
+        handles, labels = self.ax_.get_legend_handles_labels()
+        if self.kind == "tube" and self.regions_ is not None:
+            handles[1] = (Patch(facecolor=REGIONS[3]), handles[1])  # the tube has a shade, too
+        shades = {} if self.regions_ is None or self.kind == "tube" else self._shades()
+        title = None
+        for label, shade in shades.items():
+            patch = Patch(facecolor=shade, edgecolor="0.5", linewidth=0.5)
+            if label in labels:
+                k = labels.index(label)
+                handles[k] = (patch, handles[k])
+                title = (
+                    "shade: prediction" if self.kind == "one-class" else "marker: class, shade: prediction"
+                )
+            else:
+                handles.append(patch)
+                labels.append(f"predicted: {label}")
+        return legend_beside(self.ax_, handles, labels, title=title)
+
+    def _shades(self) -> dict[str, str]:
+        """The shades of the areas by the names that the legend has for them."""
+        if self.kind == "one-class":
+            return dict(zip(("inliers", "outliers"), REGIONS, strict=False))
+        return {class_name(label): style(c, REGIONS) for c, label in enumerate(self.classes)}
 
     def _draw_levels(self, regions: bool) -> None:
         """The areas on both sides of f = 0, the boundary and the margins."""
@@ -323,11 +372,14 @@ class BoundaryDisplay:
                 )  # fmt: skip
         if self.support is None:
             return
-        rings = (("support_", "o", ~self.bounded, "support vectors"), ("bounded_", "s", self.bounded, ""))
+        rings = (
+            ("support_", "o", ~self.bounded, "support vectors"),
+            ("bounded_", "s", self.bounded, "support vectors\nat the bound"),
+        )
         for name, marker, chosen, label in rings:
             if chosen.any():
                 ring = ax.scatter(
                     *self.support[chosen].T, s=4.2 * size, marker=marker, facecolors="none",
-                    edgecolors="black", linewidths=0.9, zorder=4, label=label or "at the bound",
+                    edgecolors="black", linewidths=0.9, zorder=4, label=label,
                 )  # fmt: skip
                 setattr(self, name, ring)

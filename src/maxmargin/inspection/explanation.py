@@ -17,10 +17,11 @@ from maxmargin._types import Floats
 from maxmargin.inspection._fitted import last_step, refitted
 from maxmargin.inspection._outputs import Outputs
 from maxmargin.kernels.attribution import attribute
+from maxmargin.kernels.composed import scaled
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.terms import Term, terms
 
 DISTRIBUTIONS = ("joint", "independent")
-#: Products of a factor per feature, or sums over the features.
-KERNELS = ("rbf", "laplacian", "linear")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ def shapley(
     distribution: str = "joint",
     n_jobs: int | None = None,
 ) -> ShapleyValues:
-    r"""Exact Shapley values of the decision values of a support vector svm.
+    r"""Exact Shapley values of the decision values of a support vector machine.
 
     The value of feature i for a row x is
 
@@ -138,9 +139,10 @@ def shapley(
     Parameters
     ----------
     model : object
-        A fitted support vector svm of this library or of scikit-learn with the kernel "rbf", "laplacian"
-        or "linear", a pipeline that ends with one, or a search. Pipelines are explained in the features
-        that their last step sees.
+        A fitted support vector machine of this library or of scikit-learn with the kernel "rbf", "laplacian"
+        or "linear", a sum of these, or a product of one kind of the first two (`maxmargin.kernels`); a
+        pipeline that ends with one, or a search. Pipelines are explained in the features that their last
+        step sees.
     X : {array-like, sparse matrix} of shape (n, n_features)
         Rows to explain.
     background : {array-like, sparse matrix} of shape (m, n_features)
@@ -155,7 +157,8 @@ def shapley(
     Returns
     -------
     ShapleyValues
-        Values that add up to `decision_function`, or `predict` of a regression. Classifiers with more than
+        Values that add up to `decision_function`, or `predict` of a regression; of several quantiles to the
+        functions before their values are sorted. Classifiers with more than
         two classes that are trained one-vs-one have an output for each pair, as with
         ``decision_function_shape="ovo"``; `CrammerSingerSVC` and `AllDistancesSVC` one for each class.
 
@@ -187,23 +190,21 @@ def shapley(
     fitted = refitted(model)
     svm = last_step(fitted)
     outputs = Outputs.of(svm)
-    name = outputs.kernel.name
-    if callable(name) or name not in KERNELS:
+    parts = terms(outputs.kernel)
+    if parts is None:
         raise ValueError(
             "Exact Shapley values need kernel='rbf', 'laplacian' or 'linear', got "
-            f"{name!r}: for other kernels use shap.KernelExplainer(model.decision_function, "
-            "background), which is approximate."
+            f"{outputs.kernel.name!r}; or sums of these, and products of rbf with rbf or laplacian with "
+            "laplacian. For other kernels use shap.KernelExplainer(model.decision_function, background), "
+            "which is approximate."
         )
     rows, known = _features(fitted, X), _features(fitted, background)
     names, data = _described(fitted, X, rows)
-    if name == "linear":
-        values, base = _linear(svm, outputs, rows, known)
-    else:
-        values, base = attribute(
-            outputs.kernel, rows, known, outputs.vectors, outputs.coef,
-            independent=distribution == "independent", threads=Threads(n_jobs),
-        )  # fmt: skip
-    base = base + outputs.intercept
+    values, base = np.zeros((*rows.shape, len(outputs.names))), outputs.intercept.copy()
+    for part in parts:
+        added, constant = _of_term(part, svm, outputs, rows, known, distribution, n_jobs)
+        values += added
+        base += constant
     if len(outputs.names) == 1:
         values, base = values[:, :, 0], base[0]
     return ShapleyValues(values, np.asarray(base), data, names, outputs.names)
@@ -249,9 +250,28 @@ def _dense(X: Any) -> Any:
     return X.toarray() if sp.issparse(X) else X
 
 
-def _linear(svm: Any, outputs: Outputs, rows: Any, known: Any) -> tuple[Floats, Floats]:
+def _of_term(
+    term: Term, svm: Any, outputs: Outputs, rows: Any, known: Any, distribution: str, n_jobs: int | None
+) -> tuple[Any, Floats]:
+    """The values of one term of the kernel: those of a sum are the sums of those of its terms."""
+    coef = term.coefficient * outputs.coef
+    if not term.name:
+        return 0.0, coef.sum(axis=1)
+    if term.name == "linear":
+        return _linear(svm, coef, outputs.vectors, rows, known)
+    vectors, gamma = outputs.vectors, term.gamma
+    if isinstance(gamma, tuple):  # a scale for each feature
+        scale = np.asarray(gamma) if term.name == "laplacian" else np.sqrt(gamma)
+        rows, known = scaled(rows, scale), scaled(known, scale)
+        vectors, gamma = scaled(vectors.astype(np.float64), scale), 1.0
+    return attribute(
+        Kernel(term.name, gamma=gamma), rows, known, vectors, coef,
+        independent=distribution == "independent", threads=Threads(n_jobs),
+    )  # fmt: skip
+
+
+def _linear(svm: Any, coef: Floats, vectors: Any, rows: Any, known: Any) -> tuple[Floats, Floats]:
     """``w_i (x_i - mean of b_i)``: features do not interact, and both distributions agree."""
-    coef, vectors = outputs.coef, outputs.vectors
     if not coef.shape[1]:
         weights = np.zeros((len(coef), rows.shape[1]))
     else:

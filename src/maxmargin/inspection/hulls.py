@@ -9,9 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._types import Floats
+from maxmargin.inspection._hull_paths import draw_distances, draw_paths, square_limits
 from maxmargin.inspection._nearest import geometry_of, iterates, model_and_mu, offset_of
 from maxmargin.inspection._polygons import difference, hull, reduced_hull
-from maxmargin.inspection._style import FACES, LINES, MARKERS, REGIONS, class_name, pyplot, style
+from maxmargin.inspection._style import (
+    FACES,
+    MARKERS,
+    REGIONS,
+    class_name,
+    legend_below,
+    pyplot,
+    style,
+    titled,
+)
 from maxmargin.solvers.base import Solver
 
 
@@ -23,10 +33,11 @@ class HullDisplay:
     most :math:`\mu`; the boundary is still perpendicular to :math:`p_+ - p_-`, but its offset is determined
     by the free support vectors.
 
-    The second plot shows :math:`w = p_+ - p_-`: the point of least norm among all differences. A solver
-    that moves weight between two samples at a time, such as MDM, zigzags towards it where the hulls are thin;
-    accelerated MDM takes steps along the cycles of the zigzag (Barbero, López, Dorronsoro, "An
-    Accelerated MDM Algorithm for SVM Training").
+    The second plot shows the first steps to :math:`w = p_+ - p_-`, the point of least norm among all
+    differences. A solver that moves weight between two samples at a time, such as MDM, zigzags towards it
+    where the hulls are thin; accelerated MDM takes steps along the cycles of the zigzag (Barbero, López,
+    Dorronsoro, "An Accelerated MDM Algorithm for SVM Training"). The third plot shows all steps: how much
+    longer than the least one w is, on logarithmic axes.
 
     Use `from_points` or `from_estimator` to create it.
 
@@ -57,14 +68,14 @@ class HullDisplay:
     ----------
     ax_, figure_ : Axes, Figure
         Axes and figure of the hulls.
-    path_ax_ : Axes or None
-        Axes of the paths.
+    path_ax_, distance_ax_ : Axes or None
+        Axes of the paths in the plane, and of the distances.
     hulls_ : list of Polygon
         The hull of the negative class first; reduced hulls follow the whole ones.
     nearest_, boundary_ : Line2D, Line2D or None
         The segment between the nearest points, and the boundary; None for a single hull or touching ones.
-    paths_ : dict of Line2D
-        The paths, by label.
+    paths_, distances_ : dict of Line2D
+        The paths and the distances, by label.
 
     Examples
     --------
@@ -131,9 +142,9 @@ class HullDisplay:
             The largest number of steps of a path.
         start : array-like of shape (n_samples,), optional
             Weights of the samples at the start of each solver.
-        ax : Axes or pair of Axes, optional
-            Axes of the hulls and of the paths; a single Axes is divided between both. A new figure by
-            default.
+        ax : Axes or sequence of two or three Axes, optional
+            Axes of the hulls, of the paths and, if there is a third one, of the distances; a single Axes is
+            divided among them. A new figure by default.
         **options
             See `plot`.
 
@@ -201,8 +212,8 @@ class HullDisplay:
             The training samples.
         y : array-like of shape (n_samples,)
             Their classes.
-        ax : Axes or pair of Axes, optional
-            Axes to plot into; a new figure by default.
+        ax : Axes or sequence of two or three Axes, optional
+            Axes to plot into, see `from_points`; a new figure by default.
         paths, legend : bool
             See `plot`.
         **options
@@ -225,12 +236,12 @@ class HullDisplay:
 
         Parameters
         ----------
-        ax : Axes or pair of Axes, optional
-            Axes to plot into; a new figure by default.
+        ax : Axes or sequence of two or three Axes, optional
+            Axes to plot into, see `from_points`; a new figure by default.
         paths : bool
             Whether to draw the paths, if there are any.
         legend : bool
-            Whether to put legends above the axes.
+            Whether to put legends below the axes.
 
         Returns
         -------
@@ -238,24 +249,41 @@ class HullDisplay:
             The display.
         """
         pyplot("HullDisplay")
-        self.ax_, self.path_ax_ = _axes(ax, 2 if paths and self.paths else 1)
+        self.ax_, self.path_ax_, self.distance_ax_ = _axes(ax, 3 if paths and self.paths else 1)
         self.figure_ = self.ax_.figure
         self.paths_: dict[str, Any] = {}
+        self.distances_: dict[str, Any] = {}
         self._draw_hulls()
+        w = self.nearest[0] - self.nearest[1]
+        two = len(self._corners()[0]) == 2
         if self.path_ax_ is not None:
-            self._draw_paths(self.path_ax_)
-        for axes in (self.ax_, self.path_ax_):
-            if axes is not None:
-                axes.set_aspect("equal")
-                if legend:
-                    axes.legend(
-                        loc="lower left",
-                        bbox_to_anchor=(0.0, 1.01),
-                        frameon=False,
-                        ncols=2,
-                        borderaxespad=0.0,
-                    )
+            _, corners = self._corners()
+            region = difference(corners[1], corners[0]) if two else corners[0]
+            self.paths_ = draw_paths(self.path_ax_, self.paths, region, w)
+            titled(self.path_ax_, "Steps of the solvers")
+        if self.distance_ax_ is not None:
+            self.distances_ = draw_distances(self.distance_ax_, self.paths, self.steps, self.unfinished, w)
+            titled(self.distance_ax_, "Length of w at every step")
+        if legend:
+            for axes in (self.ax_, self.path_ax_, self.distance_ax_):
+                if axes is not None:
+                    self._legend(axes)
         return self
+
+    def _legend(self, ax: Any) -> None:
+        """A legend in which the marker of each class lies on the shade of its hull."""
+        from matplotlib.patches import Patch
+
+        handles, labels = ax.get_legend_handles_labels()
+        if ax is self.ax_:
+            classes = len(self._corners()[0])
+            first = next(k for k, label in enumerate(labels) if label in self._class_names())
+            for k in range(classes):
+                handles[first + k] = (Patch(fc=style(k, REGIONS), ec="0.35"), handles[first + k])
+        legend_below(ax, handles, labels, ncols=2 if ax is self.ax_ else 1)
+
+    def _class_names(self) -> list[str]:
+        return [class_name(label) for label in self.classes] if (self.sides < 0).any() else ["samples"]
 
     def _corners(self) -> tuple[list[Floats], list[Floats]]:
         """Corners of the whole hulls and of the reduced ones, the negative class first."""
@@ -274,27 +302,27 @@ class HullDisplay:
         for k, corners in enumerate(whole):
             face = style(k, REGIONS) if self.mu is None else "none"
             line = "-" if self.mu is None else ":"
-            self.hulls_.append(
-                ax.add_patch(Polygon(corners, closed=True, fc=face, ec="0.35", lw=1.0, ls=line, zorder=0))
-            )
+            look = {"fc": face, "ec": "0.35", "lw": 1.0, "ls": line, "zorder": 0}
+            label = "whole hulls" if self.mu is not None and k == 0 else None
+            self.hulls_.append(ax.add_patch(Polygon(corners, closed=True, label=label, **look)))
         for k, corners in enumerate(reduced if self.mu is not None else ()):
             self.hulls_.append(
                 ax.add_patch(Polygon(corners, closed=True, fc=style(k, REGIONS), ec="0.35", lw=1.0, zorder=0))
             )
-        for k, side in enumerate((-1.0, 1.0) if len(whole) == 2 else (1.0,)):
+        two = len(whole) == 2
+        for k, side in enumerate((-1.0, 1.0) if two else (1.0,)):
             ax.scatter(
                 *self.points[self.sides == side].T, s=26, marker=style(k, MARKERS), c=style(k, FACES),
-                edgecolors="black", linewidths=0.7, zorder=3,
-                label=class_name(self.classes[k]) if len(whole) == 2 else "samples",
+                edgecolors="black", linewidths=0.7, zorder=3, label=self._class_names()[k],
             )  # fmt: skip
         p, q = self.nearest
         self.nearest_ = ax.plot(
             *self.nearest.T, "*-", color="black", ms=12, mfc="white", lw=1.8, zorder=4,
-            label="nearest points" if len(whole) == 2 else "to the nearest point",
+            label="nearest points" if two else "to the nearest point",
         )[0]  # fmt: skip
         w = p - q
         self.boundary_ = None
-        if len(whole) == 2 and np.hypot(*w) > 1e-5 * np.ptp(self.points, axis=0).max():
+        if two and np.hypot(*w) > 1e-5 * np.ptp(self.points, axis=0).max():
             middle = 0.5 * (p + q)
             if self.offset is not None:
                 middle = middle + (self.offset - middle @ w) / (w @ w) * w
@@ -306,63 +334,34 @@ class HullDisplay:
                 lw=1.2,
                 label="boundary",
             )
-        _set_square_limits(ax, np.vstack([self.points, self.nearest]))
+        square_limits(ax, np.vstack([self.points, self.nearest]))
+        ax.set_aspect("equal")
+        hulls = "hulls" if self.mu is None else "reduced hulls"
+        titled(ax, f"Nearest points of two {hulls}" if two else "Nearest point of a hull")
         ax.set_xlabel(self.names[0])
         ax.set_ylabel(self.names[1])
-
-    def _draw_paths(self, ax: Any) -> None:
-        from matplotlib.patches import Circle, Polygon
-
-        _, corners = self._corners()
-        region = difference(corners[1], corners[0]) if len(corners) == 2 else corners[0]
-        p, q = self.nearest
-        w = p - q
-        ax.add_patch(Polygon(region, closed=True, fc=REGIONS[3], ec="0.35", lw=1.0, zorder=0))
-        ax.add_patch(Circle((0.0, 0.0), float(np.hypot(*w)), fc="none", ec="0.35", ls=":", lw=1.2, zorder=1))
-        for k, (label, path) in enumerate(self.paths.items()):
-            steps = self.steps[label]
-            count = f"{'over ' * (label in self.unfinished)}{steps} step{'s' * (steps != 1)}"
-            # The first path is thin and grey, so that the others are visible on top of it.
-            thin = k == 0 and len(self.paths) > 1
-            self.paths_[label] = ax.plot(
-                *path.T, ls="-" if k < 2 else style(k, LINES), marker="." if thin else style(k - 1, MARKERS),
-                ms=3 if thin else 6, lw=0.8 if thin else 2.0, color="0.5" if thin else "black",
-                mfc="0.5" if thin else "white", zorder=3 + k,
-                label=f"{label}: {count}",
-            )[0]  # fmt: skip
-        ax.plot(*w, "*", color="black", ms=13, mfc="white", zorder=9, label="least norm")
-        # The first step is much longer than the zigzag: the axes leave it out.
-        _set_square_limits(ax, np.vstack([*(path[1:] for path in self.paths.values()), w[None]]))
-        ax.set_xlabel("first component of w")
-        ax.set_ylabel("second component of w")
 
 
 def _label(solver: str | Solver[Any]) -> str:
     return solver if isinstance(solver, str) else repr(solver)
 
 
-def _axes(ax: Any, n: int) -> tuple[Any, Any]:
-    """Axes for the hulls, and for the paths if n is 2."""
+def _axes(ax: Any, n: int) -> tuple[Any, Any, Any]:
+    """Axes of the hulls, of the paths and of the distances; the last two are None if n is 1."""
     if ax is None:
         _, made = pyplot("HullDisplay").subplots(
-            1, n, figsize=(4.8 * n, 4.4), layout="constrained", squeeze=False
+            1, n, figsize=(4.6 * n, 5.0), layout="constrained", squeeze=False
         )
-        ax = made[0]
+        found = list(made[0])
     elif not hasattr(ax, "plot"):
-        if len(np.ravel(ax)) != 2:
-            raise ValueError(f"ax must be one Axes or a pair of them, got {len(np.ravel(ax))}.")
-        ax = np.ravel(ax)
+        found = list(np.ravel(ax))
+        if len(found) not in (2, 3):
+            raise ValueError(f"ax must be one Axes or a sequence of two or three of them, got {len(found)}.")
+        found = found[:n]
     elif n == 1:
-        ax = [ax]
+        found = [ax]
     else:
         ax.set_axis_off()
-        ax = [ax.inset_axes((0.0, 0.0, 0.44, 0.9)), ax.inset_axes((0.56, 0.0, 0.44, 0.9))]
-    return ax[0], ax[1] if n == 2 else None
-
-
-def _set_square_limits(ax: Any, points: Floats) -> None:
-    """Square limits around the points."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    middle, radius = 0.5 * (low + high), 0.58 * float(np.max(high - low)) or 1.0
-    ax.set_xlim(middle[0] - radius, middle[0] + radius)
-    ax.set_ylim(middle[1] - radius, middle[1] + radius)
+        found = [ax.inset_axes((left, 0.36, 0.26, 0.6)) for left in (0.0, 0.37, 0.74)]  # legends are below
+    a, b, c = (*found, None, None)[:3]
+    return a, b, c

@@ -14,7 +14,16 @@ from maxmargin.estimators.one_class import OneClassSVM
 from maxmargin.estimators.one_class_l2 import L2OneClassSVM
 from maxmargin.estimators.svc import SVC
 from maxmargin.inspection._fitted import last_step, refitted
-from maxmargin.inspection._style import LINES, MARKERS, new_axes, pyplot, style
+from maxmargin.inspection._style import (
+    COLOURS,
+    LINES,
+    MARKERS,
+    legend_beside,
+    new_axes,
+    pyplot,
+    style,
+    titled,
+)
 from maxmargin.solvers.solution import Record, Solution
 
 _X = {
@@ -25,10 +34,13 @@ _X = {
 _Y = {
     "violation": "KKT violation",
     "objective": "objective above the lowest one",
-    "gap": "bound of the distance to the optimal value",
-    "relative_gap": "bound of the distance, relative to the optimal value",
+    "gap": "bound on the distance to the optimal value",
+    "relative_gap": "bound on the distance, relative to the optimal value",
 }
-_COLOURS = ("black", "#c0392b", "#2471a3", "#7d8f1a", "#7d3c98", "0.45")
+
+
+# The only curve, if it has no label.
+_ALONE = "records of the run"
 
 
 class TraceDisplay:
@@ -53,6 +65,8 @@ class TraceDisplay:
         One for each curve.
     bound_ : Line2D or None
         The curve :math:`c/\sqrt t`.
+    legend_ : Legend or None
+        The legend beside the axes.
 
     Examples
     --------
@@ -114,7 +128,7 @@ class TraceDisplay:
         ax : Axes, optional
             Axes to plot into; a new figure by default.
         **options
-            Options of the lines, see `plot`.
+            Options of the legend and of the lines, see `plot`.
 
         Returns
         -------
@@ -122,7 +136,7 @@ class TraceDisplay:
             The display. Values that are not positive are left out, because the axes are logarithmic.
         """
         _check_axes(x, y)
-        several = dict(estimator) if isinstance(estimator, Mapping) else {"": estimator}
+        several = dict(estimator) if isinstance(estimator, Mapping) else {_name(estimator): estimator}
         if not several:
             raise ValueError("estimator is empty: pass at least one estimator.")
         fitted = {label: _traced(one) for label, one in several.items()}
@@ -169,7 +183,7 @@ class TraceDisplay:
         ax : Axes, optional
             Axes to plot into; a new figure by default.
         **options
-            Options of the lines, see `plot`.
+            Options of the legend and of the lines, see `plot`.
 
         Returns
         -------
@@ -214,13 +228,15 @@ class TraceDisplay:
             display.constant = max(products) if products else None
         return display
 
-    def plot(self, ax: Any = None, **options: Any) -> TraceDisplay:
+    def plot(self, ax: Any = None, *, legend: bool = True, **options: Any) -> TraceDisplay:
         """Draw the plot.
 
         Parameters
         ----------
         ax : Axes, optional
             Axes to plot into; a new figure by default.
+        legend : bool
+            Whether to put a legend beside the axes.
         **options
             Options of matplotlib's `plot`; they override the line styles and markers chosen here.
 
@@ -233,21 +249,21 @@ class TraceDisplay:
         from matplotlib.cbook import normalize_kwargs
         from matplotlib.lines import Line2D
 
-        ax = new_axes() if ax is None else ax
+        ax = new_axes(figsize=(7.4, 4.8)) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: list[Any] = []
         self.bound_ = None
         for k, (label, (a, b)) in enumerate(self.curves.items()):
             # A few markers distinguish lines that cross; a single point has no line.
             chosen = {
-                "linestyle": style(k, LINES), "linewidth": 1.4, "color": style(k, _COLOURS),
+                "linestyle": style(k, LINES), "linewidth": 1.6, "color": style(k, COLOURS),
                 "marker": style(k, MARKERS), "markersize": 5, "markerfacecolor": "white",
                 "markevery": _marked(len(a), k),
             }  # fmt: skip
             if len(self.curves) == 1 and len(a) > 1:
                 chosen["marker"] = ""
             chosen |= normalize_kwargs(options, Line2D)
-            self.lines_ += ax.plot(a, b, label=label or None, **chosen)
+            self.lines_ += ax.plot(a, b, label=label or _ALONE, **chosen)
         ends = [a for a, _ in self.curves.values() if len(a)]
         if self.constant is not None and ends:
             t = np.geomspace(min(a.min() for a in ends), max(a.max() for a in ends), 50)
@@ -258,9 +274,16 @@ class TraceDisplay:
         ax.set_yscale("log")
         ax.set_xlabel(_X[self.x][1])
         ax.set_ylabel(_Y[self.y])
-        if any(self.curves) or self.bound_ is not None:
-            ax.legend(frameon=False)
+        n = len(self.curves)
+        titled(ax, f"Convergence of {n} runs" if n > 1 else "Convergence")
+        self.legend_ = legend_beside(ax) if legend else None
         return self
+
+
+def _name(estimator: Any) -> str:
+    """The class of the model in an estimator."""
+    model = last_step(getattr(estimator, "best_estimator_", estimator))
+    return type(model).__name__
 
 
 def _check_axes(x: str, y: str) -> None:

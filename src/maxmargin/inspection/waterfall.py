@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin._sklearn import num_samples, safe_indexing
 from maxmargin._types import Floats
-from maxmargin.inspection._style import legend_beside, new_axes, pyplot
+from maxmargin.inspection._style import legend_beside, new_axes, pyplot, titled
 from maxmargin.inspection.explanation import ShapleyValues, shapley
 
 #: Dark bars go to the right, light and hatched ones to the left.
@@ -50,6 +50,8 @@ class WaterfallDisplay:
         Their values.
     base_, value_ : Line2D
         The lines at the mean over the background and at the value of the row.
+    legend_ : Legend
+        The legend beside the axes.
 
     Examples
     --------
@@ -192,18 +194,19 @@ class WaterfallDisplay:
         self.base_.set_label(f"mean over the background: {self.base:.3g}")
         self.value_.set_label(f"this row: {ends[-1]:.3g}")
         ax.use_sticky_edges = False
-        ax.margins(x=0.12)
+        low, high = min(*starts, *ends), max(*starts, *ends)
+        size = high - low or 1.0
+        ax.set_xlim(low - 0.06 * size, high + 0.2 * size)  # on the right there is a number beside each bar
         ax.set_yticks(range(len(labels)), labels)
         ax.set_xlabel(_axis(self.output))
         ax.set_ylabel("feature")
-        ax.set_title("what each feature adds")
-        legend = legend_beside(ax)
-        handles = [*legend.legend_handles, Patch(**LOOKS[0]), Patch(**LOOKS[1])]
-        names = [text.get_text() for text in legend.get_texts()]
-        ax.legend(
-            handles, [*names, "raises the value", "lowers the value"], loc="upper left",
-            bbox_to_anchor=(1.01, 1.0), frameon=False, borderaxespad=0.0,
-        )  # fmt: skip
+        titled(ax, "What each feature adds to the value of one row")
+        handles, labels = ax.get_legend_handles_labels()
+        self.legend_ = legend_beside(
+            ax,
+            [*handles, Patch(**LOOKS[0]), Patch(**LOOKS[1])],
+            [*labels, "raises the value", "lowers the value"],
+        )
         return self
 
 

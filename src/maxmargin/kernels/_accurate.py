@@ -27,7 +27,9 @@ _PAIR_COST = 40.0
 
 
 def sums(kernel: Any, X: Any, rows: Index, columns: Index, coef: Floats, factor: Floats) -> Floats:
-    """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features but the linear one."""
+    """``k(X[rows], X[columns]) @ (coef * factor)``, for the named kernels of features."""
+    if kernel.name == "linear":
+        return linear_sums(Features(_float64(X)), rows, columns, coef, factor)
     A, B = (Lines.of(_float64(X[index])) for index in (rows, columns))
     coef, factor = (np.ascontiguousarray(c, dtype=np.float64) for c in (coef, factor))
     gamma, coef0, degree = float(kernel.gamma), float(kernel.coef0), int(kernel.degree)  # compiled once

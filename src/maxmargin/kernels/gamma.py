@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import fsum
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin import _costs as costs
-from maxmargin._types import Floats
+from maxmargin._types import Floats, Index
 from maxmargin.kernels.layout import without_duplicates
 
 
@@ -39,6 +40,25 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Floats | None = None) -> f
         sparse = sp.issparse(X)
         variance = _sparse_variance(without_duplicates(X.tocsr()), weight) if sparse else _variance(X, weight)
     return gamma_of_variance(X.shape[1], variance)
+
+
+def gamma_of_rows(gamma: str | float, X: Any, kept: Index) -> float:
+    """`resolve_gamma` for the rows `kept` of X, of which large data are not copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.kernels.gamma import gamma_of_rows
+    >>> gamma_of_rows("scale", np.array([[0.0], [9.0], [2.0]]), np.array([0, 2]))
+    1.0
+    """
+    if gamma != "scale" or len(kept) == X.shape[0]:
+        return resolve_gamma(gamma, X)
+    stored = X.data if sp.issparse(X) else X
+    if stored.nbytes <= costs.STREAMED_BYTES or not len(kept):
+        return resolve_gamma(gamma, X[kept])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return gamma_of_variance(X.shape[1], _variance_of_rows(X, kept, stored.size / X.shape[0]))
 
 
 def gamma_of_variance(n_features: int, variance: float) -> float:
@@ -73,6 +93,26 @@ def _variance_by_parts(X: Any) -> float:
         part = np.subtract(X[s : s + step], mean, dtype=np.float64)
         total += float(np.square(part, out=part).sum())
     return total / X.size
+
+
+def _variance_of_rows(X: Any, kept: Index, width: float) -> float:
+    """The variance of all entries of some rows, of which each stores about `width`; 0 if all are equal."""
+    size, step = float(len(kept)) * float(X.shape[1]), int(costs.COPIED_VALUES / max(1.0, width)) + 1
+
+    def stored() -> Iterator[Floats]:
+        for s in range(0, len(kept), step):
+            part = X[kept[s : s + step]]
+            yield np.asarray(without_duplicates(part.tocsr()).data if sp.issparse(part) else part, np.float64)
+
+    mean = fsum(float((part / size).sum()) for part in stored())
+    count, squares, low, high = 0, 0.0, np.inf, -np.inf
+    for part in stored():
+        count += part.size
+        squares += float(np.square(part - mean).sum())
+        low, high = min(low, part.min(initial=np.inf)), max(high, part.max(initial=-np.inf))
+    if count < size:
+        low, high, squares = min(low, 0.0), max(high, 0.0), squares + (size - count) * mean * mean
+    return 0.0 if low == high else squares / size
 
 
 def _sparse_variance(X: Any, weight: Floats | None) -> float:

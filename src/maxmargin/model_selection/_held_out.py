@@ -78,6 +78,7 @@ def leave_one_out(
     if method not in methods:
         name = type(estimator).__name__
         raise ValueError(f"method={method!r} is not possible for {name}: use one of {', '.join(methods)}.")
+    estimator._validate_params()
     if not np.isfinite(estimator.C):
         raise ValueError(
             "C is infinite, and without a row a hard margin may be another problem altogether: use a large "

@@ -137,6 +137,8 @@ def check_storable(estimator: Any, names: tuple[str, ...]) -> None:
     """Whether the estimator is fitted and exactly of one of the classes."""
     name = type(estimator).__name__
     if name not in names or type(estimator) is not class_of(name):
+        if name in names and hasattr(estimator, "to_local"):
+            raise TypeError(f"{name} of maxmargin.dask cannot be stored: store what its to_local() returns.")
         raise TypeError(
             f"{name} cannot be stored: only {', '.join(names)} and pipelines that end in one can. Pickle or "
             "skops may be able to."

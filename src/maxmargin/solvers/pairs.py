@@ -7,8 +7,8 @@ which makes an argmax a plain reduction.
 
 Engines differ in where the row of a variable is: in the block of a working set
 (`maxmargin.solvers.batch.block.BlockRows`), or gathered from a matrix
-(`maxmargin.solvers.c_path.steps.MatrixRows`). Three small functions, `has`, `fetch` and `begin`, hide that:
-each kind of rows brings its own, inlined into the loop. Rows that class pairs share have a loop of their own
+(`maxmargin.solvers.c_path.steps.MatrixRows`). Three small functions (`maxmargin.solvers._pair_rows`) hide
+that, inlined into the loop. Rows that class pairs share have a loop of their own
 (`maxmargin.solvers.batch.whole_steps`, which says why).
 
 Variables are cut into ranges of at most ``2**INDEX_BITS``, each within a group.
@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from maxmargin._compiled.intrinsics import INDEX_BITS, fmax, index_in, raised, with_index
 from maxmargin._compiled.jit import REORDER, compiled
 from maxmargin._types import Index
+from maxmargin.solvers._pair_cycles import RING, go_along
+from maxmargin.solvers._pair_rows import begin, fetch, has
 
 #: The longest range of places.
 LONGEST = 1 << INDEX_BITS
@@ -56,28 +58,8 @@ class Places(NamedTuple):
     down: NDArray[Any]
 
 
-def has(rows: Any, i: int) -> bool:
-    """Whether row i is there."""
-    raise NotImplementedError
-
-
-def fetch(rows: Any, i: int) -> None:
-    """Compute row i."""
-    raise NotImplementedError
-
-
-def begin(rows: Any, i: int) -> int:
-    """Where row i begins in ``rows.flat``."""
-    raise NotImplementedError
-
-
-def is_kind(rows: Any, kind: type) -> bool:
-    """Whether the type of an argument in compiled code is the NamedTuple `kind`."""
-    return getattr(rows, "instance_class", None) is kind
-
-
 @compiled(fastmath=REORDER)
-def pair_steps(rows, places, u, lo, hi, g, kink, tol, max_steps, big, tau, flag):
+def pair_steps(rows, places, cycles, u, lo, hi, g, kink, tol, max_steps, big, tau, flag):
     """Up to `max_steps` pair steps, changing u; returns their number.
 
     Parameters
@@ -86,6 +68,9 @@ def pair_steps(rows, places, u, lo, hi, g, kink, tol, max_steps, big, tau, flag)
         Where the rows of Q are.
     places : Places
         Groups and buffers.
+    cycles : Cycles or None
+        The memory with which it takes steps along cycles too; None to take pair steps only, as it must with a
+        kink. A step along a cycle is part of the pair step that closes the cycle.
     u, lo, hi : ndarray of float64
         The variables and their bounds.
     g : ndarray
@@ -116,7 +101,10 @@ def pair_steps(rows, places, u, lo, hi, g, kink, tol, max_steps, big, tau, flag)
                 low = up[t]
                 first[k] = t
         least[k], most[k] = low, high
-    steps = 0
+    steps = since = wait = 0
+    if cycles is not None:
+        pairs, sizes, latest = cycles.pairs, cycles.sizes, cycles.latest
+        latest[:] = -1
     while steps < max_steps and not raised(flag):
         worst = 0
         for k in range(1, n_groups):
@@ -153,7 +141,8 @@ def pair_steps(rows, places, u, lo, hi, g, kink, tol, max_steps, big, tau, flag)
         top = hi[i] if kink == zero or u[i] >= 0 else 0.0
         bottom = lo[j] if kink == zero or u[j] <= 0 else 0.0
         before_i, before_j, g_j = u[i], u[j], down[j]
-        d, moved = move_pair(u, i, j, np.float64(g_j - low) / curvature, top, bottom)
+        b_j = np.float64(g_j - low)
+        d, moved = move_pair(u, i, j, b_j / curvature, top, bottom)
         if i == j or not moved:
             break
         steps += 1
@@ -164,6 +153,17 @@ def pair_steps(rows, places, u, lo, hi, g, kink, tol, max_steps, big, tau, flag)
         down[i] = g_i + (kink if u[i] > 0 else -kink) if u[i] > lo[i] else -big
         up[j] = g_j + (kink if u[j] >= 0 else -kink) if u[j] < hi[j] else big
         down[j] = g_j + (kink if u[j] > 0 else -kink) if u[j] > lo[j] else -big
+        if cycles is not None:  # arrays unpacked: a function of `cycles` would cost 40 ns in reference counts
+            at = steps & (RING - 1)
+            pairs[at, 0], pairs[at, 1] = i, j
+            sizes[at, 0], sizes[at, 1] = d, d * (b_j - 0.5 * d * curvature)
+            before = latest[i]
+            latest[i] = steps
+            if before >= since and steps >= wait and before < steps - 1 and before > steps - RING:
+                if go_along(cycles, steps - before, steps, rows, places, u, lo, hi, big, tau):
+                    since = steps + 1
+                else:
+                    wait = 2 * steps - before  # another round
         # Update, and find the next i and the extremes of every group.
         for k in range(n_groups):
             ref, high, low = most[k], -big, big

@@ -225,6 +225,19 @@ def test_a_member_may_come_back_to_the_place_it_left_and_to_another(dtype):
         np.testing.assert_allclose(read(block, 3), Q[np.ix_(ids, ids)], atol=RTOL[dtype])
 
 
+@BOTH
+def test_a_full_block_is_symmetric_to_the_last_bit_though_rows_are_rounded(dtype):
+    # Members that enter together have each value computed twice, and threads write both of them.
+    K = np.random.default_rng(6).normal(size=(90, 90)).astype(dtype)
+    gram = Gram(np.tril(K) + np.tril(K, -1).T + K * K.dtype.type(1e-6), "precomputed", dtype=dtype)
+    problem = problem_of(np.arange(90), ridge=True)
+    full = FullBlock(problem, gram, 40)
+    for ids in entered([full], problem.m, 40, 6, seed=7):
+        there = np.flatnonzero(ids >= 0)
+        values = full.Q[np.ix_(there, there)]
+        np.testing.assert_array_equal(values, values.T)
+
+
 def test_variables_that_share_a_kernel_row_are_equal_points():
     gram, samples = gram_of()
     rows = np.array([5, 5, 9, 9, 300, 5])

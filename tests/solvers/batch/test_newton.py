@@ -262,7 +262,7 @@ def test_newton_while_shrunk_gives_the_same_solution(kind, steps, monkeypatch):
 def test_max_iter_after_a_newton_step_leaves_the_gradient_of_u(steps):
     X, problem = case("c_svc", 1e3)
     Q = qp.dense_q(problem, qp.rbf(X))
-    for most in range(1000, 8000, 700):
+    for most in range(1000, 6500, 600):  # with 6,667 steps it comes to the limit of rounding
         solution = Batch(24, "newton").solve(problem, qp.gram_of(X), stop=Stop(1e-12, max_iter=most))
         assert solution.status == "max_iter"
         qp.assert_feasible(problem, solution.u, slack=1e-12)

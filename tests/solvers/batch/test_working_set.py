@@ -122,8 +122,8 @@ def small_steps(monkeypatch):
     seen = []
 
     class Seen(WorkingSet):
-        def __init__(self, state, size):
-            super().__init__(state, size)
+        def __init__(self, state, size, cycles):
+            super().__init__(state, size, cycles)
             self.restricted = []
             seen.append(self)
 

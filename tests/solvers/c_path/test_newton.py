@@ -40,3 +40,20 @@ def test_steps_on_equal_rows_keep_sum_box_and_gradient_and_descend(dtype):
         np.testing.assert_allclose(g, K.astype(np.float64) @ u - y, atol=1e-10 * max(1.0, bound))
         assert 0.5 * u @ (g - y) <= before + 1e-5 * bound
     assert taken > 300
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [4, 9, 12, 53])
+def test_a_step_does_not_depend_on_where_arrays_are_in_memory(m, dtype):
+    rng, n = np.random.default_rng(m), 300
+    K = (rbf_kernel(rng.normal(size=(n, 3)), gamma=0.3) + 0.1 * np.eye(n)).astype(dtype)
+    y = rng.normal(size=n)
+    found, others = set(), [np.empty(0)] * 200
+    for _ in range(200):
+        for k in rng.integers(0, len(others), 20):  # leaves holes of all sizes
+            others[k] = np.empty(rng.integers(1, 3 * m))
+        u = np.zeros(n)
+        point = Point(u, -y, np.full(n, -0.3), np.full(n, 0.3), 0.1)
+        newton(Matrix(K, K.diagonal().copy(), 1.0), point, 0.0, np.arange(m) * 4, 1e-6, np.zeros(1, np.int64))
+        found.add(u.tobytes())
+    assert len(found) == 1 and u.any()

@@ -18,6 +18,7 @@ from maxmargin._types import Floats
 from maxmargin.inspection._report.markup import shortened, text
 from maxmargin.inspection._report.measures import Calibration, Curve
 from maxmargin.inspection._report.refits import LearningCurve
+from maxmargin.inspection._score_grid import robust_range
 from maxmargin.inspection._style import LINES, pyplot
 
 INK, MUTED, GRID, MAIN, OTHER, CARD = (f"#0b0a{k:02x}" for k in range(6))
@@ -30,7 +31,7 @@ _SIZE = (4.3, 3.1)
 # Points of a scatter plot at most: more of them are hard to see and large to store.
 _MOST_POINTS = 1_000
 _SETTINGS = {
-    "svg.fonttype": "none", "svg.hashsalt": "maxmargin", "font.size": 8.5, "axes.titlesize": 9.0,
+    "svg.fonttype": "none", "svg.hashsalt": "maxmargin", "font.size": 8.5, "figure.titlesize": 9.5,
     "font.family": "DejaVu Sans", "text.parse_math": False, "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": MUTED, "axes.labelcolor": INK, "text.color": INK, "xtick.color": MUTED,
@@ -43,8 +44,10 @@ _SETTINGS = {
 
 
 @contextmanager
-def _figure(name: str, label: str, out: dict[str, str], size: tuple[float, float] = _SIZE) -> Iterator[Any]:
-    """Axes to draw on; the SVG is added to `out`."""
+def _figure(
+    name: str, title: str, label: str, out: dict[str, str], size: tuple[float, float] = _SIZE
+) -> Iterator[Any]:
+    """Axes to draw on; the SVG is added to `out`. The title is above the legend, if that is on top."""
     pyplot("A report")
     import matplotlib
     from matplotlib.figure import Figure
@@ -52,6 +55,7 @@ def _figure(name: str, label: str, out: dict[str, str], size: tuple[float, float
 
     with context("default"), matplotlib.rc_context(_SETTINGS):
         figure = Figure(figsize=size, layout="constrained")
+        figure.suptitle(title)
         ax = figure.add_subplot()
         yield ax
         stream = io.StringIO()
@@ -101,10 +105,11 @@ def scores_map(
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
     label = f"Scores of {len(x)} combinations of {names[0]} and {names[1]}; the best has {scores.max():.4g}."
-    with _figure("search", label, out) as ax:
-        finite = scores[np.isfinite(scores)]
-        high = float(finite.max())
-        low = float(min(np.quantile(finite, 0.35), high - 1e-6))
+    title = f"Scores over {names[0]} and {names[1]}"
+    with _figure("search", title, label, out) as ax:
+        low, high = robust_range(scores)
+        low = min(low, high - 1e-6)
+        lower = bool((scores < low).any())
         norm = BoundaryNorm(np.linspace(low, high, len(_RAMP) + 1), len(_RAMP))
         shapes = (
             ((~last, "s", "first stages"), (last, "o", "last stage"))
@@ -125,7 +130,9 @@ def scores_map(
                 _logarithmic(axis)
             axis.set_label_text(name)
         ax.margins(0.12)
-        bar = ax.figure.colorbar(drawn, ax=ax, label=names[2], extend="min", format="%.3g")
+        bar = ax.figure.colorbar(
+            drawn, ax=ax, label=names[2], extend="min" if lower else "neither", format="%.3g"
+        )
         bar.outline.set_edgecolor(MUTED)
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, handletextpad=0.3)
 
@@ -135,7 +142,7 @@ def scores_line(
 ) -> None:
     """The scores over one parameter."""
     label = f"Scores of {len(x)} values of {names[0]}; the best is {scores.max():.4g}."
-    with _figure("search", label, out) as ax:
+    with _figure("search", f"Scores over {names[0]}", label, out) as ax:
         order = np.argsort(x, kind="stable")
         ax.errorbar(
             x[order], scores[order], errors[order], color=MAIN, marker="o", ms=4, capsize=2, lw=1.2,
@@ -156,7 +163,7 @@ def learning(curve: LearningCurve, out: dict[str, str]) -> None:
     test, train = curve.means()
     ends = [f"{curve.score} {test[k]:.3g} with {curve.sizes[k]} rows" for k in (0, -1)]
     label = f"Learning curve: {', '.join(ends)}."
-    with _figure("learning", label, out) as ax:
+    with _figure("learning", "Scores over the number of training rows", label, out) as ax:
         for values, mean, colour, line, marker, name in (
             (curve.test, test, MAIN, "-", "o", "held-out rows"),
             (curve.train, train, OTHER, "--", "^", "their own training rows"),
@@ -176,7 +183,7 @@ def calibration(found: Calibration, out: dict[str, str]) -> None:
     label = (
         f"Calibration curve in {found.n_bins} bins; mean distance from the diagonal {found.difference:.3f}."
     )
-    with _figure("calibration", label, out, (4.3, 3.6)) as ax:
+    with _figure("calibration", "Probabilities and what was observed", label, out, (4.3, 3.6)) as ax:
         ax.plot([0, 1], [0, 1], color=MUTED, ls=":", lw=1.2, label="perfectly calibrated")
         ax.plot(found.predicted, found.observed, color=MAIN, marker="o", ms=4.5, label="this model")
         counts, edges = np.histogram(np.clip(found.proba, 0, 1), bins=20, range=(0, 1))
@@ -195,8 +202,8 @@ def roc(curves: list[Curve], names: list[str], mean: float | None, out: dict[str
     label = "ROC: " + ", ".join(
         f"{name} area {curve.area:.3f}" for name, curve in zip(names, curves, strict=True)
     )
-    with _figure("roc", label, out, (4.3, 3.6)) as ax:
-        ax.plot([0, 1], [0, 1], color=MUTED, ls=":", lw=1.2)
+    with _figure("roc", "ROC: rates of true and false positives", label, out, (4.3, 3.6)) as ax:
+        ax.plot([0, 1], [0, 1], color=MUTED, ls=":", lw=1.2, label="chance: 0.5")
         for k, (curve, name) in enumerate(zip(curves, names, strict=True)):
             colour = (MAIN, OTHER, INK)[k % 3]
             ax.plot(
@@ -214,12 +221,13 @@ def fitted_targets(y: Floats, predicted: Floats, seed: int, out: dict[str, str])
     """Predictions over targets; returns the number of points."""
     rows = _some(len(y), seed)
     y, predicted = y[rows], predicted[rows]
-    with _figure("predictions", f"Predicted over true values of {len(y)} rows.", out) as ax:
+    label = f"Predicted over true values of {len(y)} rows."
+    with _figure("predictions", "Predicted and true values", label, out) as ax:
         low, high = min(y.min(), predicted.min()), max(y.max(), predicted.max())
         ax.plot([low, high], [low, high], color=MUTED, ls=":", lw=1.3, label="perfect prediction")
-        ax.scatter(y, predicted, s=9, color=MAIN, alpha=_alpha(len(y)), lw=0)
+        ax.scatter(y, predicted, s=9, color=MAIN, alpha=_alpha(len(y)), lw=0, label="rows")
         ax.set(xlabel="true value", ylabel="predicted value")
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return len(y)
 
 
@@ -227,19 +235,21 @@ def residuals(y: Floats, predicted: Floats, epsilon: float | None, seed: int, ou
     """Residuals over predictions."""
     rows = _some(len(y), seed)
     y, predicted = y[rows], predicted[rows]
-    with _figure("residuals", f"Residuals over predicted values of {len(y)} rows.", out) as ax:
-        ax.axhline(0.0, color=MUTED, ls=":", lw=1.3)
+    label = f"Residuals over predicted values of {len(y)} rows."
+    with _figure("residuals", "Errors over predicted values", label, out) as ax:
+        ax.axhline(0.0, color=MUTED, ls=":", lw=1.3, label="no error")
         if epsilon:
             ax.axhspan(-epsilon, epsilon, color=OTHER, alpha=0.2, lw=0, label=f"tube, ±{epsilon:.3g}")
-            ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
-        ax.scatter(predicted, y - predicted, s=9, color=MAIN, alpha=_alpha(len(y)), lw=0)
+        ax.scatter(predicted, y - predicted, s=9, color=MAIN, alpha=_alpha(len(y)), lw=0, label="rows")
         ax.set(xlabel="predicted value", ylabel="true − predicted")
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
 
 def outlier_values(values: Floats, y: Any, out: dict[str, str]) -> None:
     """How often decision values occur, by label if there are labels."""
     share = float(np.mean(values < 0))
-    with _figure("values", f"Decision values of {len(values)} rows; {share:.1%} are negative.", out) as ax:
+    label = f"Decision values of {len(values)} rows; {share:.1%} are negative."
+    with _figure("values", "How often decision values occur", label, out) as ax:
         edges = np.histogram_bin_edges(values, bins=30)
         parts = [("all rows", values, MAIN, "")]
         if y is not None:

@@ -94,23 +94,20 @@ def certificate_section(subject: Subject) -> Section:
     title = "Certificate"
     last = subject.last
     if not hasattr(last, "dual_gap_"):
-        why = (
-            f"{type(last).__name__} is exact up to rounding and has no gap."
-            if type(last).__name__ in ("IncrementalSVC", "IncrementalSVR")
-            else f"{type(last).__name__} of {_package(last)} does not certify its solution."
-        )
+        why = f"{type(last).__name__} of {_package(last)} does not certify its solution."
         return Section("certificate", title, absent=why, facts={"available": False})
     status = str(getattr(last, "status_", "not stored"))
     gaps, relative = (
         np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in (last.dual_gap_, last.relative_gap_)
     )
     worst = float(relative.max())
+    tol = float(last.tol) if hasattr(last, "tol") else None
     facts = {
         "available": True, "status": status, "relative_gap": worst, "dual_gap": float(gaps.sum()),
-        "tol": float(last.tol), "problems": len(gaps),
+        "tol": tol, "problems": len(gaps),
     }  # fmt: skip
     if status == "solved":
-        words = "Training has reached its tolerance."
+        words = "Training has reached its tolerance." if tol else "Training is exact up to rounding."
     else:
         advice = {str(key): value for key, value in ADVICE.items()}.get(
             status, "the solution is not known to be good"
@@ -127,7 +124,7 @@ def certificate_section(subject: Subject) -> Section:
         ["relative gap" + (", largest" if len(gaps) > 1 else ""), number(worst, 3)],
         *([["relative gap, median", number(float(np.median(relative)), 3)]] if len(gaps) > 1 else []),
         ["duality gap" + (", sum" if len(gaps) > 1 else ""), number(float(gaps.sum()), 3)],
-        ["KKT tolerance", number(float(last.tol), 3)],
+        ["KKT tolerance", number(tol, 3) if tol else "rounding"],
         ["binary problems" if len(gaps) > 1 else "problems", number(len(gaps))],
         ["iterations", number(int(np.sum(last.n_iter_))) if hasattr(last, "n_iter_") else "not stored"],
         ["solver", text(getattr(last, "solver", "auto"))],

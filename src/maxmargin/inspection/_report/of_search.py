@@ -143,7 +143,7 @@ def _draw(
         figures.scores_map(x, y, scores[at], place, last[at], three, pictures)
         caption = (
             f"Combinations of {text(short[names[0]])} and {text(short[names[1]])}; the star is the chosen "
-            "one. The lightest shade (in a dark theme the darkest) also stands for all lower scores."
+            "one. If the colour bar has an arrow, its first shade also stands for all lower scores."
         )
     return picture(pictures["search"], caption), note
 

@@ -69,6 +69,9 @@ class Batch(Solver[BatchWork]):
         What is done once it is nearly known which variables are free, see `maxmargin.solvers.batch.newton`:
         Newton steps when they pay ("auto"), or always; gradient projection along steepest or conjugate
         directions (`maxmargin.solvers.papers.rosen`); or nothing.
+    cycles : bool, default=True
+        Whether the pair steps in a working set are followed by steps along their cycles, where these gain
+        more in the same time. Problems that are solved in one compiled call take pair steps only.
 
     Examples
     --------
@@ -86,7 +89,9 @@ class Batch(Solver[BatchWork]):
     name = "batch"
     about = "two-level decomposition, second-order SMO inside (the default)"
 
-    def __init__(self, working_set: int | None = None, finish: str | None = "auto") -> None:
+    def __init__(
+        self, working_set: int | None = None, finish: str | None = "auto", cycles: bool = True
+    ) -> None:
         integer = isinstance(working_set, Integral) and not isinstance(working_set, bool)
         if working_set is not None and not (integer and 2 <= working_set <= LARGEST):
             raise ValueError(f"working_set must be an integer between 2 and {LARGEST}, got {working_set!r}.")
@@ -94,10 +99,13 @@ class Batch(Solver[BatchWork]):
             raise ValueError(
                 f"finish must be 'auto', 'newton', 'rosen', 'conjugate' or None, got {finish!r}."
             )
-        self.working_set, self.finish = working_set, finish
+        if not isinstance(cycles, bool | np.bool_):
+            raise ValueError(f"cycles must be True or False, got {cycles!r}.")
+        self.working_set, self.finish, self.cycles = working_set, finish, bool(cycles)
 
     def __repr__(self) -> str:
-        return f"Batch(working_set={self.working_set}, finish={self.finish!r})"
+        cycles = "" if self.cycles else ", cycles=False"
+        return f"Batch(working_set={self.working_set}, finish={self.finish!r}{cycles})"
 
     def accepts(self, problem: Dual) -> bool:
         """Any problem whose groups find a place in the working set."""
@@ -107,7 +115,7 @@ class Batch(Solver[BatchWork]):
         """An empty working set and its buffers, in the precision of the rows."""
         projected = self.finish in ("rosen", "conjugate")
         return BatchWork(
-            set=WorkingSet(state, self.working_set),
+            set=WorkingSet(state, self.working_set, self.cycles),
             progress=Progress(),
             no_shrinking=not state.gram.resident,
             finish=FaceFinish(self.finish == "conjugate") if projected else NewtonFinish(),
@@ -122,7 +130,7 @@ class Batch(Solver[BatchWork]):
 
     def _replace_set(self, state: State, work: BatchWork) -> None:
         """The same members in a new working set, of the size that suits the present support."""
-        old, work.set = work.set, WorkingSet(state, self.working_set)
+        old, work.set = work.set, WorkingSet(state, self.working_set, self.cycles)
         if not work.set.whole:
             work.set.enter(old.ids[old.ids >= 0], state)
 

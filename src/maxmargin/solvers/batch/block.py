@@ -23,7 +23,7 @@ from maxmargin.dual import Dual
 from maxmargin.kernels._strip import PANEL_BYTES, rbf_strip
 from maxmargin.kernels.inverted import add_lists, lists_of
 from maxmargin.kernels.panels import Lines, Panels, padded
-from maxmargin.solvers.pairs import begin, fetch, has, is_kind
+from maxmargin.solvers._pair_rows import begin, fetch, has, is_kind
 
 
 class BlockRows(NamedTuple):
@@ -224,6 +224,11 @@ class FullBlock(Block):
         super().enter(places, ids)
         there = np.flatnonzero(ids >= 0)
         block = self.problem.block(ids[places], ids[there], self.gram)
+        # A value between two new members is computed, and written, twice. Rounding may make the two differ,
+        # and which thread is the last to write is left to chance: the upper triangle counts.
+        new = np.searchsorted(there, places)
+        square = block[:, new]
+        block[:, new] = np.triu(square) + np.triu(square, 1).T
         threads = self.gram.threads
         threads.run(lambda a, b: _mirror(self.Q, block, places, there, a, b), threads.split(len(there), 512))
 

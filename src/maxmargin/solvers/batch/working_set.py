@@ -14,6 +14,7 @@ from maxmargin._compiled.memory import aligned
 from maxmargin._compiled.sums import add_rows
 from maxmargin.dual import middles, widest
 from maxmargin.solvers import costs
+from maxmargin.solvers._pair_cycles import Cycles
 from maxmargin.solvers.batch.block import block_for
 from maxmargin.solvers.batch.shrinking import Shrunk
 from maxmargin.solvers.pairs import LONGEST, Places, pair_steps
@@ -49,7 +50,7 @@ def _cut(parts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 class WorkingSet:
     """The variables under work: where they stand, their block of Q, and the inner solver's buffers."""
 
-    def __init__(self, state: State, size: int | None) -> None:
+    def __init__(self, state: State, size: int | None, cycles: bool = True) -> None:
         problem, gram = state.problem, state.gram
         self.problem, self.gram, self.u = problem, gram, state.u
         m, groups = problem.m, problem.n_groups
@@ -82,6 +83,7 @@ class WorkingSet:
             up=aligned(q, dtype),
             down=aligned(q, dtype),
         )
+        self.cycles = Cycles.of(q, dtype) if cycles else None
         unit = float(np.max(np.abs(problem.diag(gram)), initial=0.0)) or 1.0
         self.tau = dtype.type(unit * (1e-6 if dtype == np.float32 else 1e-12))
         self.big = dtype.type(1e30 if dtype == np.float32 else 1e300)
@@ -155,7 +157,7 @@ class WorkingSet:
         most_steps = (costs.SLOW if self.whole else costs.MOST_STEPS) * len(ids)
         dtype = self.gram.dtype.type
         steps = call(
-            pair_steps, self.block.rows, self.places, u, lo, hi, g, dtype(0.0), dtype(tol),
+            pair_steps, self.block.rows, self.places, self.cycles, u, lo, hi, g, dtype(0.0), dtype(tol),
             min(most_steps, state.left), self.big, self.tau, current().flag,
             work=len(ids) * (3.0 * most_steps + len(ids) * self.gram.cost),
         )  # fmt: skip

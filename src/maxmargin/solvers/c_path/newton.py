@@ -10,6 +10,19 @@ from maxmargin._compiled.sums import add_rows
 from maxmargin.solvers import costs
 from maxmargin.solvers.c_path.state import BIG
 
+# Values left free at both ends of an array, more than a vectorised loop takes at a time.
+_GAP = 64
+
+
+@compiled()
+def _apart(size, like):
+    """An empty array of the type of `like`, not next to any other array.
+
+    A vectorised loop over arrays that begin within a few hundred bytes of each other takes one value at a
+    time, which rounds in another way: the result would depend on where small arrays happen to be.
+    """
+    return np.empty(size + 2 * _GAP, like.dtype)[_GAP : _GAP + size]
+
 
 @compiled(fastmath=REORDER)
 def _solve_rows(R, size, X, start, count):
@@ -72,19 +85,18 @@ def _direction(R, size, g, below, above, d, small, flag):
     `small` or the flag is raised.
     """
     batch, most = costs.PATH_COLUMNS, min(size, costs.PATH_FIXED)
-    w, v, p, reach = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    column = np.empty(size, R.dtype)
-    active = np.ones(size)
+    w, v, p, reach = _apart(size, d), _apart(size, d), _apart(size, d), _apart(size, d)
+    column, active = _apart(size, R), _apart(size, d)
     where = np.full(size, -1)
-    columns = np.empty((most + batch, size), R.dtype)
+    columns = _apart((most + batch) * size, R).reshape(most + batch, size)
     for i in range(size):
         columns[0, i], columns[1, i] = g[i], 1
-        d[i] = 0.0
+        d[i], active[i] = 0.0, 1.0
     # Not literals, for which the function would be compiled again.
     _solve_rows(R, size, columns, np.int64(0), np.int64(2))
     for i in range(size):
         w[i], v[i] = columns[0, i], columns[1, i]
-    parts = np.empty((most, size), R.dtype)
+    parts = _apart(most * size, R).reshape(most, size)
     known = np.int64(0)
     for removed in range(size - 1):
         if raised(flag):
@@ -218,7 +230,7 @@ def newton(matrix, point, middle, members, ridge, flag):
     u, g, lo, hi, kink = point
     size = len(members)
     A = np.empty((size, size), K.dtype)
-    gradient, below, above, d = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    gradient, below, above, d = np.empty(size), np.empty(size), np.empty(size), _apart(size, u)
     for i in range(size):
         k = members[i]
         row, line = K[k], A[i]

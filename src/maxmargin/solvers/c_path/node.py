@@ -154,7 +154,7 @@ def solve_node(matrix, y, point, block, ridge, tol, budget, flag):
         stride, valid = (K.shape[1], always) if direct else (block.Q.shape[1], block.valid)
         rows = MatrixRows(flat, stride, valid, K, slots, size)
         taken = pair_steps(
-            rows, block_places(size, diag_w, up, down), x, lo_w, hi_w, g_w,
+            rows, block_places(size, diag_w, up, down), None, x, lo_w, hi_w, g_w,
             K.dtype.type(kink), inner, most, big, tau, flag,
         )  # fmt: skip
         steps += taken

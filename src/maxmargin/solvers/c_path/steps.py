@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Mask
-from maxmargin.solvers.pairs import LONGEST, Places, begin, fetch, has, is_kind
+from maxmargin.solvers._pair_rows import begin, fetch, has, is_kind
+from maxmargin.solvers.pairs import LONGEST, Places
 
 
 class MatrixRows(NamedTuple):

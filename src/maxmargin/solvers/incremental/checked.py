@@ -124,18 +124,37 @@ class CheckedMargins(Margins):
 
     def _gap(self) -> Gap:
         """The relative duality gap, from new sums."""
-        held = self.held
         if not abs(float(self.u.sum())) <= 1e4 * SUM * float(np.abs(self.u).sum()):  # or not finite
             return Gap(np.inf, np.inf)
-        terms = sizes(self.diag[held], self.u[held])
-        support = np.flatnonzero(self.u[: self.n])
-        values = self.product(support, self.u[support], held)
-        u, y, ridge = self.u[held], self.y[held], self.ridge[held]
         if self.epsilon is None and not self.boxed:
+            held, values, terms = self._values()
+            u, y, ridge = self.u[held], self.y[held], self.ridge[held]
             return relative_gap(u, values, y, ridge, self.level, terms)
+        return Gap(*(relative for _, relative in self._gaps()))
+
+    def certificate(self) -> tuple[float, float]:
+        """The gap with the rounding errors of the sums, absolute and as a fraction of the optimal value."""
+        if self.single or (self.epsilon is not None and self._constant()):
+            return 0.0, 0.0  # w = 0 is the optimum
+        return self._gaps()[1]
+
+    def _constant(self) -> bool:
+        """Whether all targets are in a tube around one number, and there is no multiplier."""
+        return not self.u.any() and bool(np.ptp(self.y[self.held]) <= 2.0 * (self.epsilon or 0.0))
+
+    def _gaps(self) -> list[tuple[float, float]]:
+        """Gap and relative gap: from sums in float64, and their largest values given their rounding."""
+        held, values, terms = self._values()
         problem, two = self.problem(), 1 if self.epsilon is None else 2
-        pair, gradient = self.paired(u), np.tile(values + ridge * u, two)
+        u = self.u[held]
+        pair, gradient = self.paired(u), np.tile(values + self.ridge[held] * u, two)
         gradient -= problem.p
         objective = problem.objective(pair, gradient)
         gaps = [problem.gap(pair, gradient, noise) for noise in (0.0, np.tile(UNKNOWN * terms, two))]
-        return Gap(*(relative_to_value(gap, objective) if np.isfinite(gap) else np.inf for gap in gaps))
+        return [(gap, relative_to_value(gap, objective) if np.isfinite(gap) else np.inf) for gap in gaps]
+
+    def _values(self) -> tuple[Index, Floats, Floats]:
+        """The rows that are held, their values K u from new sums, and the sizes of the terms of these."""
+        held = self.held
+        support = np.flatnonzero(self.u[: self.n])
+        return held, self.product(support, self.u[support], held), sizes(self.diag[held], self.u[held])

@@ -141,6 +141,11 @@ class ExactSVM:
             row[problem.at[local]] = problem.u[local]
         return u[:, held]
 
+    def certificates(self) -> Floats:
+        """A row for each problem: the certified gap, and the same as a fraction of the optimal value."""
+        self._load_waiting()
+        return np.array([problem.certificate() for problem in self.problems]).reshape(-1, 2)
+
     def leave_one_out(self) -> Floats:
         """The value of each held row by the problems trained without it: one column per problem."""
         held = self.held

@@ -350,7 +350,13 @@ class Margins(StoredRows):
         room = np.minimum(self.hi[S] - self.u[S], self.u[S] - self.lo[S])
         k = S[np.argmax(room)]
         if abs(total) > 0.5 * float(room.max()):
-            raise InexactError
+            if not (sizes(self.diag[: self.n], self.u[: self.n]) <= 0.01 * self.tol).all():
+                raise InexactError
+            # Nothing but rounding errors: all targets are in the tube.
+            self.u[:] = 0.0
+            self.active.size = 0
+            self.recompute_gradient()
+            return
         base = self.u.copy()
         self.u[k] -= total
         self.update(base)

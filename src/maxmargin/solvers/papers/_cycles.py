@@ -225,7 +225,7 @@ def plan(cycles, k, size, slope, gain, u, lo, hi, there, most, need):
 
 
 def value(rows: Any, i: int, j: int) -> float:
-    """Q_ij for i != j, from the row of i; each kind of rows brings its own, see `maxmargin.solvers.pairs`."""
+    """Q_ij for i != j, from the row of i; each kind of rows brings its own, see `solvers._pair_rows`."""
     raise NotImplementedError
 
 

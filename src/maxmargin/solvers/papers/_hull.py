@@ -25,8 +25,8 @@ from maxmargin._compiled.jit import IN_ORDER, REORDER, compiled
 from maxmargin._types import Floats, Index
 from maxmargin.dual import Dual, widest
 from maxmargin.solvers import costs
+from maxmargin.solvers._pair_rows import is_kind
 from maxmargin.solvers.base import Solver
-from maxmargin.solvers.pairs import is_kind
 from maxmargin.solvers.papers import _cycles as cy
 from maxmargin.solvers.papers._fetch import (
     CALLS,

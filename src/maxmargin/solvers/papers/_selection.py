@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from maxmargin._compiled.jit import compiled
 from maxmargin._types import Floats, Index
-from maxmargin.solvers.pairs import is_kind
+from maxmargin.solvers._pair_rows import is_kind
 from maxmargin.solvers.papers import _cycles as cy
 from maxmargin.solvers.papers._fetch import NEEDED
 
