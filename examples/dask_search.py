@@ -1,4 +1,6 @@
-"""A search on the workers of a dask cluster.
+"""
+A search on the workers of a dask cluster
+=========================================
 
 `SVMSearchCV` runs its chains of fits on any backend of joblib. Here the cluster is a local one with two
 workers; ``Client("tcp://scheduler:8786")`` would use one that is already there. Needs

@@ -1,4 +1,6 @@
-"""Leave-one-out without training n times, and rows that come and go.
+"""
+Leave-one-out without training n times, and rows that come and go
+=================================================================
 
 `IncrementalSVC` computes the value that each row would get from the model trained on all others. It also
 learns and forgets single rows: afterwards it is the model that a training from scratch would give.

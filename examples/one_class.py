@@ -1,4 +1,6 @@
-"""Two outlier detectors side by side.
+"""
+Two outlier detectors side by side
+==================================
 
 `OneClassSVM` bounds the share of training outliers by nu. `L2OneClassSVM` has squared slacks: its training
 outliers are just its support vectors, and a larger C leaves fewer of them.

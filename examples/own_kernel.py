@@ -1,4 +1,6 @@
-"""A kernel of one's own: as a function, and as a matrix.
+"""
+A kernel of one's own: as a function, and as a matrix
+=====================================================
 
 A kernel function gets two data sets and returns the matrix between them. With ``kernel="precomputed"`` the
 matrix itself takes the place of the data, so the samples may be anything, here words.

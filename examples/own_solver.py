@@ -1,4 +1,6 @@
-"""A solver of one's own behind `SVC`.
+"""
+A solver of one's own behind `SVC`
+==================================
 
 A solver improves ``state.u`` between two checkpoints; stopping, budgets, Ctrl-C, records and the certificate
 of the result come from its base class. This one moves the pair of variables that violates optimality most.

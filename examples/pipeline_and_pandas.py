@@ -1,4 +1,6 @@
-"""A data frame with numbers and categories, a pipeline, and a search over it.
+"""
+A data frame with numbers and categories, a pipeline, and a search over it
+==========================================================================
 
 The estimators are scikit-learn's in every respect: they take data frames and string labels, and they work
 behind transformers. `SVMSearchCV` searches the whole pipeline.

@@ -1,4 +1,6 @@
-"""Boundaries, margins and support vectors of four models.
+"""
+Boundaries, margins and support vectors of four models
+======================================================
 
 Two classes behind a scaler, three classes, an outlier detector, and a regression with its tube. (The display
 takes scikit-learn's own estimators too.)

@@ -1,4 +1,6 @@
-"""Exact Shapley values of a support vector machine: one row, and all rows.
+"""
+Exact Shapley values of a support vector machine: one row, and all rows
+=======================================================================
 
 What each feature of breast cancer data adds to the decision value: at the top for one row, from the mean over
 the background to the value of the row, at the bottom for all rows that the model was not trained on.

@@ -1,4 +1,6 @@
-"""The nearest points of two thin hulls, and the zigzag on which MDM finds them.
+"""
+The nearest points of two thin hulls, and the zigzag on which MDM finds them
+============================================================================
 
 The boundary of a linear SVM with a hard margin lies half-way between the nearest points of the hulls of its
 classes. MDM moves weight between two samples at a time and zigzags; accelerated MDM steps along the cycles

@@ -1,4 +1,6 @@
-"""Sums of kernels: a trend and a wave, continued beyond the data.
+"""
+Sums of kernels: a trend and a wave, continued beyond the data
+==============================================================
 
 Beyond the rows an RBF kernel falls to zero, and the regression to its mean. A sum has the features of all its
 terms: with a linear kernel the trend goes on, and with a periodic one, a function of two rows that is

@@ -1,4 +1,6 @@
-"""Quantiles of noise that grows: a band that holds most samples, and the median.
+"""
+Quantiles of noise that grows: a band that holds most samples, and the median
+=============================================================================
 
 `QuantileSVR` trains all quantiles over one kernel matrix, and its predictions do not cross. An `SVR` has one
 function and a tube of the same width everywhere, whatever the noise.

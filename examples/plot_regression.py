@@ -1,4 +1,6 @@
-"""A regression with its tube and support vectors.
+"""
+A regression with its tube and support vectors
+==============================================
 
 Residuals within the tube cost nothing, so the samples inside are no support vectors. `SVR` takes the width of
 the tube; `NuSVR` takes the share of samples outside and finds the width. The squared loss bounds no

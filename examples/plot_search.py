@@ -1,7 +1,9 @@
-"""The scores of a grid search, and the nodes to choose from.
+"""
+The scores of a grid search, and the combinations to choose from
+================================================================
 
-The star is the best node, the diamond the simplest one within one standard error of it. Thick dashes mark the
-edge of the grid if the best node is there: a better one may be beyond.
+The star is the best combination, the diamond the simplest one within one standard error of it. Thick dashes
+mark the edge of the grid if the best one is there: a better one may be beyond.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""How several solvers converge on the same problem.
+"""
+How several solvers converge on the same problem
+================================================
 
 The trace of a run has few records where the run is short; `Watched` is a wrapper that records it more often.
 All solvers stop at the same KKT violation; on the right is what is certain about the objective meanwhile.

@@ -1,4 +1,6 @@
-"""Training again from the last solution.
+"""
+Training again from the last solution
+=====================================
 
 A model with ``warm_start=True`` begins where its last fit ended, as long as the data have the same shape.
 Here the parameter changes in small steps, and the solver has less to do in each.

@@ -3,29 +3,31 @@
 import ast
 import contextlib
 import doctest
+import importlib.util
 import inspect
 import io
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
 import sys
 import traceback
+import zlib
 from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 import sklearn.svm
+from filelock import FileLock
 
+import markdown_blocks as markdown
 import maxmargin
 from maxmargin.solvers import registry
 
 ROOT = Path(__file__).parents[1]
-HOOKS = ROOT / "docs" / "hooks"
-sys.path.insert(0, str(HOOKS))
-import blocks as markdown  # noqa: E402
-import formulas  # noqa: E402
+DOCS = ROOT / "docs"
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
@@ -58,7 +60,7 @@ def run(block: markdown.Block, name: str, space: dict) -> None:
 
 
 def run_commands(block: markdown.Block, name: str) -> None:
-    """Run the commands of the library's own; others (pip, python, mkdocs) are instructions."""
+    """Run the commands of the library's own; others (pip, python, sphinx-build) are instructions."""
     for line in block.text.replace("\\\n", " ").splitlines():
         command = line.removeprefix("$ ")
         if command.startswith("maxmargin "):
@@ -141,20 +143,34 @@ def test_every_link_within_the_repository_leads_somewhere(page):
             assert anchor in markdown.anchors(read(there)), f"{page.relative_to(ROOT)}, line {line}: {target}"
 
 
-def test_every_page_is_in_the_navigation():
-    nav = read(ROOT / "mkdocs.yml").split("\nnav:\n")[1]
-    for page in sorted((ROOT / "docs").rglob("*.md")):
-        path = page.relative_to(ROOT / "docs").as_posix()
-        assert re.search(rf"^ +- [^#\n]*: {re.escape(path)}$", nav, re.MULTILINE), path
+def entries(page: Path) -> list[str]:
+    """The pages, relative to docs and without suffix, that the tables of contents of a page name."""
+    found = []
+    for toctree in re.findall(r"^:::\{toctree\}\n(.*?)^:::", read(page), re.DOTALL | re.MULTILINE):
+        for line in filter(None, toctree.splitlines()):
+            if not line.startswith(":"):
+                name = re.sub(r".*<(.*)>", r"\1", line)
+                found.append(os.path.relpath(page.parent / name, DOCS).replace(os.sep, "/"))
+    return found
 
 
-def test_the_navigation_has_the_order_of_the_guide():
-    titles = re.findall(r"^  - ([^:\n]+):", read(ROOT / "mkdocs.yml").split("\nnav:\n")[1], re.MULTILINE)
-    assert titles == [
-        "Ten-minute start", "Moving from scikit-learn", "Which solver when", "Papers",
-        "Model selection at scale", "Adding a solver", "Precision and certificates",
-        "Benchmarks, and how to repeat them", "Guides", "Reference", "Notes for developers",
+def test_every_page_is_in_the_navigation_once():
+    named = sorted(entry for page in DOCS.rglob("*.md") for entry in entries(page))
+    assert len(set(named)) == len(named)
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    assert pages - set(named) == {"index"}
+
+
+def test_the_navigation_has_the_order_of_reading():
+    assert entries(DOCS / "index.md") == [
+        "start", "project", "sklearn", "choosing", "scaling", "guide/index", "gallery/index",
+        "reference/index", "papers/index", "notes/index",
     ]  # fmt: skip
+
+
+def test_no_heading_has_raw_code_in_menus():
+    for page, name in zip(PAGES, NAMES, strict=True):
+        assert not re.search(r"^# .*`", read(page), re.MULTILINE) or name == "README.md", name
 
 
 @pytest.mark.parametrize("name", [n for n in maxmargin.__all__ if hasattr(sklearn.svm, n)])
@@ -196,45 +212,141 @@ def test_the_table_of_attributes_is_complete(name):
     assert fitted | {"feature_names_in_"} == set(table("Attributes", name))
 
 
+def public() -> dict[str, object]:
+    """Everything in the ``__all__`` of a public module, and the solvers' classes, by its full name."""
+    modules = ["maxmargin"]
+    for module in pkgutil.walk_packages(maxmargin.__path__, "maxmargin."):
+        if not re.search(r"\._", module.name):
+            modules.append(module.name)
+    found = {}
+    for name in modules:
+        module = importlib.import_module(name)
+        for key in [*getattr(module, "__all__", ()), *getattr(module, "_CLASSES", ())]:
+            found[f"{name}.{key}"] = getattr(module, key)
+    return found
+
+
+def in_the_reference() -> list[str]:
+    """The full names that the pages of the reference list."""
+    names = []
+    for page in sorted((DOCS / "reference").glob("*.rst")):
+        module = ""
+        for line in read(page).splitlines():
+            if line.startswith(".. currentmodule:: "):
+                module = line.split(":: ")[1]
+            elif module and re.fullmatch(r"   [\w.]+", line):
+                names.append(f"{module}.{line.strip()}")
+    return names
+
+
+def test_the_reference_has_every_public_name_and_no_other():
+    pytest.importorskip("distributed")
+    names, objects = in_the_reference(), public()
+    assert len(set(names)) == len(names)
+    known = [objects.get(name, name) for name in names]
+    for name, thing in objects.items():
+        assert any(thing is one for one in known), f"{name} is missing in docs/reference"
+    assert set(names) <= set(objects)
+
+
+def extension(name: str):
+    """A module of docs/extensions."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / "extensions" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["repository", "inventories"])
+def test_the_examples_of_the_extensions_hold(name):
+    result = doctest.testmod(extension(name))
+    assert result.attempted and not result.failed
+
+
 @pytest.mark.parametrize(
-    ("tex", "html"),
+    ("text", "made"),
     [
-        (r"\tfrac12\|w\|^2", "½‖w‖<sup>2</sup>"),
-        (r"u^\top K^* u", "uᵀ K<sup>∗</sup> u"),
-        (r"\frac{a - b}{\|z\|^2}", "(a - b)/‖z‖<sup>2</sup>"),
-        (r"0 \le \alpha_i \le 1/(\nu n)", "0 ≤ α<sub>i</sub> ≤ 1/(ν n)"),
-        (r"\langle w, x\rangle < 1", "⟨w, x⟩ &lt; 1"),
+        ("see [it](../../benchmarks/results/peers.md)", "see [it](../results/peers.rst)"),
+        ("see [it](../../examples/one_class.py#x)", "see [it](../gallery/one_class.rst#x)"),
+        ("see [it](../precision.md#the-gap)", "see [it](../precision.md#the-gap)"),
+        ("![A map](../images/a.png)", ":::{figure} ../images/a.png\n:alt: A map\n\nA map\n:::"),
+        ("```python\n>>> 1\n1\n\n```\n\ntext", "```python\n>>> 1\n1\n```\n\ntext"),
+        ('```python title="Not run here: slow"', "```{code-block} python\n:caption: Not run here: slow"),
     ],
 )
-def test_formulas_become_plain_html(tex, html):
-    assert formulas.html(tex) == html
+def test_a_page_of_the_guides_is_adapted_to_the_site(text, made):
+    assert extension("repository").adapted(text, "docs/guide", "guide") == made
 
 
-def test_the_example_of_the_formulas_holds():
-    assert doctest.testmod(formulas).failed == 0
+def test_names_of_other_projects_in_docstrings_have_links(tmp_path):
+    known = set()
+    for site, path in extension("inventories").mapping(tmp_path).values():
+        assert site.startswith("https://")
+        lines = zlib.decompress(Path(path).read_bytes().split(b"\n", 4)[4]).decode().splitlines()
+        known |= {line.split(" ", 1)[0] for line in lines}
+    named = set()
+    for file in (ROOT / "src").rglob("*.py"):
+        named |= set(re.findall(r"(?<!`)`((?:sklearn|numpy|scipy|joblib)\.[\w.]+\.?\w+)`(?!`)", read(file)))
+    missing = {
+        name for name in named - known if name not in ("sklearn.calibration", "sklearn.isotonic", "numpy.inf")
+    }
+    assert named and not missing
 
 
-@pytest.fixture
-def site(tmp_path):
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
     """The site: what .ci/run has built in an environment with the extra docs alone, or built here."""
     if "MAXMARGIN_SITE" in os.environ:
         return Path(os.environ["MAXMARGIN_SITE"])
-    pytest.importorskip("material", reason="the extra docs is not installed")
-    # Without --quiet, which would count no warnings.
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return tmp_path / "site"
+    for package in ("sphinx_gallery", "pydata_sphinx_theme", "numpydoc", "myst_parser", "sphinx_design"):
+        pytest.importorskip(package, reason="the extra docs is not installed")
+    # One build for all processes of the run: it also writes pages into docs.
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    # Without the output of the examples, which have a test of their own.
+    options = ["-W", "--keep-going", "-q", "-D", "sphinx_gallery_conf.plot_gallery=False"]
+    build = [sys.executable, "-m", "sphinx", *options, "-d", str(folder / "doctrees"), "docs"]
+    with FileLock(folder / "site.lock"):
+        if not (folder / "site").exists():
+            done = subprocess.run([*build, str(folder / "site")], cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
 
 
 def test_the_site_builds_without_warnings_and_needs_no_network(site):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > len(PAGES)
     for page in pages:
-        fetched = re.findall(r'<(?:script|img|link|iframe)\b[^>]*(?:src|href)="(https?:[^"]*)"', read(page))
+        loaded = r'<(?:script|img|iframe|source)\b[^>]*src="(https?:[^"]*)"|<link\b[^>]*href="(https?:[^"]*)"'
+        fetched = re.findall(loaded, read(page))
         assert not fetched, f"{page.name} fetches {fetched}"
         assert ":math:" not in read(page), page.name
-    reference = read(site / "reference" / "SVC.html")
+    assert (site / "_static" / "mathjax" / "tex-svg.js").stat().st_size > 10**6
+
+
+def test_every_link_of_the_site_leads_to_a_page_and_a_heading_of_it(site):
+    anchors = {page: set(re.findall(r'\bid="([^"]+)"', read(page))) for page in site.rglob("*.html")}
+    for page in anchors:
+        for target in set(re.findall(r'<a\b[^>]*href="([^"]+)"', read(page))):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            assert there.exists(), f"{page.relative_to(site)}: {target}"
+            if anchor and there in anchors:
+                assert anchor in anchors[there], f"{page.relative_to(site)}: {target}"
+
+
+def test_the_reference_has_every_public_method(site):
+    data = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
+    known = {line.split(" ", 1)[0] for line in zlib.decompress(data).decode().splitlines()}
+    objects = public()
+    for name in in_the_reference():
+        assert name in known, name
+        if inspect.isclass(objects[name]) and not issubclass(objects[name], (Exception, tuple, str)):
+            for method in vars(objects[name]):
+                if not method.startswith("_") and inspect.isfunction(getattr(objects[name], method)):
+                    assert f"{name}.{method}" in known, f"{name}.{method}"
+    reference = read(site / "reference" / "generated" / "maxmargin.SVC.html")
     for parameter in inspect.signature(maxmargin.SVC).parameters:
-        assert f"<code>{parameter}</code>" in reference, parameter
+        assert f"<strong>{parameter}</strong>" in reference, parameter

@@ -305,10 +305,10 @@ class Rows(Tally, Protocol):
         """Bound the rounding errors of ``K[rows, columns] @ coef``; if `double`, of `exact`."""
 
     def largest_bound(self, double: bool = False) -> float:
-        """Bound what `bound` returns for any rows and coefficients, per unit of the sum of |coef|."""
+        """Bound what `bound` returns for any rows and coefficients, per unit of the sum of ``|coef|``."""
 
     def accurate_bound(self, error: Floats, size: float) -> Floats:
-        """Bound the errors of sums from `accurate` by those from `exact`; `size` is the sum of |coef|."""
+        """Bound the errors of sums from `accurate` by those from `exact`; `size` is the sum of ``|coef|``."""
 
     # -- counters ----------------------------------------------------------------------------------
 

@@ -187,7 +187,7 @@ class Certificate(Description):
         return max(0.0, primal + self.objective(u, g) + 0.5 * wrong + lacking)
 
     def relative_gap(self, u: Floats, g: Floats, noise: float | Floats = 0.0) -> float:
-        """(primal - dual) / (1 + |primal|) of the problem of the estimator, for stopping.
+        """``(primal - dual) / (1 + |primal|)`` of the problem of the estimator, for stopping.
 
         The 1 makes it attainable for small values too; users are shown `relative_to_value`.
         """
@@ -243,7 +243,7 @@ def middles(least: Floats, most: Floats) -> Floats:
 
 
 def relative_to_value(gap: float, objective: float) -> float:
-    """(primal - dual) / max(|primal|, |dual|): the gap as a fraction of the optimal value.
+    """``(primal - dual) / max(|primal|, |dual|)``: the gap as a fraction of the optimal value.
 
     f(u) is the dual value with its sign changed, so the primal value is gap - f(u). If both have the same
     sign, the value of u is within this fraction of the optimal value, which lies between them. It does not

@@ -189,7 +189,7 @@ class IncrementalSVC(ClassifierMixin, BaseIncremental):
 
         Returns
         -------
-        ndarray of shape (n_held_,), (n_held_, n_classes) or (n_held_, n_pairs)
+        ndarray of shape (`n_held_`,), (`n_held_`, n_classes) or (`n_held_`, n_pairs)
             In the order of arrival, shaped as by `decision_function`. For a row that is the only one of its
             class: the side of the other class, in each pair.
 
@@ -210,7 +210,7 @@ class IncrementalSVC(ClassifierMixin, BaseIncremental):
 
         Returns
         -------
-        ndarray of shape (n_held_,)
+        ndarray of shape (`n_held_`,)
             In the order of arrival.
         """
         return self._labels_of(self._held_out())

@@ -151,7 +151,7 @@ class IncrementalSVR(RegressorMixin, BaseIncremental):
 
         Returns
         -------
-        ndarray of shape (n_held_,)
+        ndarray of shape (`n_held_`,)
             In the order of arrival.
         """
         check_is_fitted(self)

@@ -21,7 +21,7 @@ class Axis:
         The name of a numeric parameter of the estimator.
     ascending : bool
         Whether the fits go from the smallest value to the largest, or the other way round. The directions
-        were measured, see docs/search.md.
+        were measured, see docs/model_selection.md.
     """
 
     parameter: str

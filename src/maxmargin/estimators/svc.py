@@ -107,7 +107,7 @@ class SVC(BaseSVC):
     dual_gap_ : ndarray of shape (n_pairs,)
         Certified bound of the distance to the optimal value, for each pair of classes.
     relative_gap_ : ndarray of shape (n_pairs,)
-        The same as a fraction of the optimal value, (primal - dual) / max(|primal|, |dual|).
+        The same as a fraction of the optimal value, ``(primal - dual) / max(|primal|, |dual|)``.
     n_kernel_evals_, n_kernel_calls_ : int
         Kernel values computed, and used.
     probA_, probB_ : ndarray of shape (n_pairs,)

@@ -99,13 +99,13 @@ class CertifiedRows(SummedRows):
         return (self.double_rounding if double else self.rounding).of_sum(rows, columns, coef)
 
     def largest_bound(self, double: bool = False) -> float:
-        """Bound what `bound` returns for any rows and coefficients, per unit of the sum of |coef|."""
+        """Bound what `bound` returns for any rows and coefficients, per unit of the sum of ``|coef|``."""
         return (self.double_rounding if double else self.rounding).of_any_sum(self.n)
 
     def accurate_bound(self, error: Floats, size: float) -> Floats:
         """Bound the errors of sums from `accurate`, besides the rounding of the results.
 
-        `error` bounds those of the same sums from `exact`, and `size` is the sum of |coef|. The remaining
+        `error` bounds those of the same sums from `exact`, and `size` is the sum of ``|coef|``. The remaining
         error is that of the exponential function, or of a user's function.
         """
         if self.kernel.translation_invariant:

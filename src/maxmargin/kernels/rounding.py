@@ -86,7 +86,7 @@ class Rounding:
             return np.asarray(self.unit * (_LOG_2 * (3.0 * close + 1.1 * total) + total) + adding * total)
 
     def of_any_sum(self, terms: int) -> float:
-        """Bound `of_sum` for any rows and so many columns, per unit of the sum of |coef|."""
+        """Bound `of_sum` for any rows and so many columns, per unit of the sum of ``|coef|``."""
         adding = _DOUBLE * sum_of(terms)
         largest = float(self.size.max(initial=0.0))
         if not self.distance:

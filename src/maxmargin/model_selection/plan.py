@@ -1,10 +1,10 @@
 """The order in which the nodes of a search are trained, and which starts from which.
 
 The direction with the fewest steps differs between estimators, which declare it (`_search_axes` and
-`_search_spine`), see docs/search.md. Multipliers of a C-SVC grow with C, and those at the bound move with it:
-C ascends. The weights of a one-class SVM with squared slacks concentrate as C grows: C descends, and the
-kernels follow each other at the largest C. C ascends for a regressor; where C is not searched, the tube gets
-narrower. Hulls grow as nu falls or mu rises.
+`_search_spine`), see docs/model_selection.md. Multipliers of a C-SVC grow with C, and those at the bound
+move with it: C ascends. The weights of a one-class SVM with squared slacks concentrate as C grows: C
+descends, and the kernels follow each other at the largest C. C ascends for a regressor; where C is not
+searched, the tube gets narrower. Hulls grow as nu falls or mu rises.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ class Stop:
     tol : float
         Tolerance of the criterion.
     criterion : {"kkt", "gap", "both", "paper"}
-        "kkt": the largest KKT violation in LIBSVM's scaling. "gap": (primal - dual)/(1 + |primal|). "both":
-        the violation, and a gap of at most the tolerance or a thousandth of the value, whichever is larger
-        (`maxmargin.dual.relative_to_value`). "paper": the solver's own rule.
+        "kkt": the largest KKT violation in LIBSVM's scaling. "gap": ``(primal - dual)/(1 + |primal|)``.
+        "both": the violation, and a gap of at most the tolerance or a thousandth of the value, whichever is
+        larger (`maxmargin.dual.relative_to_value`). "paper": the solver's own rule.
     max_iter : int, optional
         Budget of iterations; by default ``max(10**7, 100 m)`` for m variables.
     max_time : float, optional

@@ -73,7 +73,7 @@ class SimpleSVM(Solver[SimpleWork]):
     block : bool
         Learn many violators at once; otherwise one by one, the paper's form.
     factor_bytes : int
-        Memory that the factor of the support vectors' matrix may take, 4 |S|^2 bytes. Where more would be
+        Memory that the factor of the support vectors' matrix may take, ``4 |S|^2`` bytes. Where more would be
         needed the run is handed over to `Batch`, with a warning.
 
     Notes
