@@ -22,7 +22,10 @@ def run(script, folder, *arguments):
 
 
 def test_there_are_examples():
-    names = ("boundary", "explanations", "hulls", "kernels", "quantiles", "regression", "search", "solvers")
+    names = (
+        "boundary", "explanations", "hulls", "incremental", "kernels", "quantiles", "regression", "search",
+        "solvers", "targets",
+    )  # fmt: skip
     pictures = {f"plot_{name}" for name in names}
     assert pictures <= {path.stem for path in EXAMPLES}
 

@@ -8,9 +8,9 @@ from typing import Any
 FOLDER = Path(__file__).parents[2] / "examples"
 # Pictures first, then what is printed only.
 _ORDER = (
-    "plot_boundary", "plot_regression", "plot_quantiles", "plot_kernels", "one_class", "plot_search",
-    "plot_explanations", "plot_hulls", "plot_solvers", "pipeline_and_pandas", "own_kernel", "own_solver",
-    "leave_one_out", "warm_start", "dask_search",
+    "plot_boundary", "plot_regression", "plot_quantiles", "plot_targets", "plot_kernels", "one_class",
+    "plot_incremental", "plot_search", "plot_explanations", "plot_hulls", "plot_solvers",
+    "pipeline_and_pandas", "own_kernel", "own_solver", "leave_one_out", "warm_start", "dask_search",
 )  # fmt: skip
 
 
