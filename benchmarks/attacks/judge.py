@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from attacks import judge_others, judge_pairs, judge_regression
 from attacks.exact import LD, Kernel
-from attacks.verdict import EPS64, Floats, Verdict
+from attacks.verdict import EPS64, Floats, Verdict, tolerance
 
 KINDS: dict[str, Callable[..., Verdict]] = {
     "IncrementalSVC": judge_pairs.incremental,
@@ -92,9 +92,9 @@ def _badness(verdict: Verdict) -> tuple[int, float]:
 
 def _claims(model: Any, verdicts: list[Verdict]) -> None:
     if not hasattr(model, "dual_gap_"):
-        return  # an incremental estimator, or a rival
+        return  # a rival
     claims = np.ravel(model.dual_gap_)
-    k = len(model.classes_) if type(model).__name__ in ("SVC", "NuSVC") else 2
+    k = len(model.classes_) if type(model).__name__ in ("SVC", "NuSVC", "IncrementalSVC") else 2
     if len(claims) != k * (k - 1) // 2:
         verdicts[0].faults.append(f"dual_gap_ has {len(claims)} entries for {k} classes")
         return
@@ -113,8 +113,8 @@ def _claims(model: Any, verdicts: list[Verdict]) -> None:
                 f"weak duality fails: primal {verdict.primal:.10g} < dual {verdict.dual:.10g} "
                 "(the point is infeasible, the kernel indefinite, or the judge wrong)"
             )
-        if model.status_ == "solved" and verdict.violation > model.tol * (1 + 1e-3) + verdict.slack:
+        if model.status_ == "solved" and verdict.violation > tolerance(model) * (1 + 1e-3) + verdict.slack:
             verdict.faults.append(
-                f"solved, but the KKT violation is {verdict.violation:.6g} (tol {model.tol:g}, allowance "
-                f"{verdict.slack:.2g})"
+                f"solved, but the KKT violation is {verdict.violation:.6g} (tol {tolerance(model):g}, "
+                f"allowance {verdict.slack:.2g})"
             )

@@ -22,6 +22,7 @@ from attacks.verdict import (
     mover,
     rescaling,
     sums,
+    tolerance,
     violation_of,
 )
 
@@ -104,7 +105,7 @@ def svc(
     verdict.loose = interval([ends])
     if getattr(model, "status_", "") == "solved":
         bounded = not squared and at_bounds(u, C)
-        intercept(verdict, kernel, rows, u, -(b + e.reference), ends, model.tol, bounded)
+        intercept(verdict, kernel, rows, u, -(b + e.reference), ends, tolerance(model), bounded)
     return verdict
 
 

@@ -20,6 +20,7 @@ from attacks.verdict import (
     mover,
     row_coef,
     sums,
+    tolerance,
     violation_of,
 )
 
@@ -84,7 +85,7 @@ def svr(model: Any, kernel: Kernel, rows: Floats, y: Any, weight: Floats, repair
     if getattr(model, "status_", "") == "solved":
         offset = -(float(model.intercept_[0]) + e.reference)
         bounded = not (hard or squared) and at_bounds(beta, C.astype(np.float64))
-        intercept(verdict, part, rows, beta, offset, (least, most), model.tol, bounded)
+        intercept(verdict, part, rows, beta, offset, (least, most), tolerance(model), bounded)
     return verdict
 
 

@@ -124,6 +124,11 @@ def interval(ends: list[Any]) -> float:
     return max([0.0, *(w for w in widths if np.isfinite(w))])
 
 
+def tolerance(model: Any) -> float:
+    """The violation that a solved model may have; the incremental estimators name none."""
+    return float(getattr(model, "tol", np.inf))
+
+
 def intercept(
     verdict: Verdict,
     kernel: Kernel,
