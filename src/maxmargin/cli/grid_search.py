@@ -33,6 +33,9 @@ def search(
     drop: o.Drop = None,
     format: o.DataFormat = None,
     scale: o.Scaling = o.Scale.none,
+    impute: o.Impute = True,
+    encode: o.Encode = True,
+    category: o.Category = None,
     machine: o.Machine = "svc",
     kernel: o.Kernel = None,
     c: Annotated[
@@ -91,8 +94,9 @@ def search(
         parameters["epsilon"] = first[0]  # for warnings about units; the grid overrides it
     with working("reading data"):
         task = prepare(
-            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
-        )
+            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json,
+            impute=impute, encode=encode, category=category,
+        )  # fmt: skip
     prefix = f"{task.estimator.steps[-1][0]}__" if task.estimator is not task.model else ""
     asked = o.given(C=c, gamma=gamma, nu=nu, epsilon=epsilon)
     grid = {prefix + name: values for name, values in _grid(task, asked, param or []).items()}

@@ -38,8 +38,9 @@ def predict(
     import numpy as np
 
     from maxmargin.cli.models import as_trained, load_model, score, target_is_doubtful
+    from maxmargin.cli.tables import labelled, n_labelled, read_rows
     from maxmargin.cli.training_data import check_finite
-    from maxmargin.data import DataError, read
+    from maxmargin.data import DataError
     from maxmargin.persistence import kind, load_libsvm
 
     estimator = load_model(model)
@@ -47,9 +48,7 @@ def predict(
         raise BadInput(f"{model} has no probabilities: train it with `maxmargin tune`, which calibrates them")
     names = getattr(estimator, "feature_names_in_", None)
     width = int(estimator.n_features_in_)
-    table = read(
-        data, target=target, format=format, features=None if names is None else names.tolist(), width=width
-    )
+    table = read_rows(estimator, data, target=target, format=format, names=names, width=width)
     if table.X.shape[1] > width and kind(model) == "libsvm":
         # LIBSVM's files do not store the number of features, only those that are not zero.
         width = table.X.shape[1]
@@ -70,7 +69,7 @@ def predict(
         if not json:
             note(f"{data}: no score, column {table.target!r} may not be the target (--target {table.target})")
     elif table.y is not None:
-        scored = score(estimator, X, table.y)
+        scored = score(estimator, *labelled(table, X))
         if scored is None and target is not None:
             note(
                 f"{data}: no score, the target {table.target!r} holds values that the model does not predict"
@@ -96,7 +95,7 @@ def predict(
         with output.open("w", encoding="utf-8", newline="") as out:
             _write(out, columns)
     if scored:
-        note(f"{scored[0]} {scored[1]:.4g} ({len(labels):,} rows, target {table.target!r})")
+        note(f"{scored[0]} {scored[1]:.4g} ({n_labelled(table):,} rows, target {table.target!r})")
 
 
 def _write(out: Any, columns: dict[str, Any]) -> None:

@@ -21,6 +21,9 @@ def train(
     drop: o.Drop = None,
     format: o.DataFormat = None,
     scale: o.Scaling = o.Scale.none,
+    impute: o.Impute = True,
+    encode: o.Encode = True,
+    category: o.Category = None,
     machine: o.Machine = "svc",
     kernel: o.Kernel = None,
     c: o.C = None,
@@ -63,8 +66,9 @@ def train(
     )  # fmt: skip
     with working("reading data"):
         task = prepare(
-            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
-        )
+            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json,
+            impute=impute, encode=encode, category=category,
+        )  # fmt: skip
     validated = _cross_validate(task, cv, progress=False if json else None) if cv is not None else None
     with working("training"):
         seconds = task.fit()
@@ -78,7 +82,7 @@ def train(
     report = {
         "machine": type(fitted).__name__,
         "rows": task.X.shape[0],
-        "features": task.X.shape[1],
+        "features": int(fitted.n_features_in_),
         "classes": len(fitted.classes_) if hasattr(fitted, "classes_") else None,
         "target": task.table.target if task.y is not None else None,
         "status": str(fitted.status_),
