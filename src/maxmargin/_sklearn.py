@@ -66,7 +66,9 @@ __all__ = [
     "set_categories",
     "set_column_parts",
     "set_statistics",
+    "set_words",
     "share_callbacks",
+    "statistics_of",
     "validate_parameters",
     "validate_step_names",
     "with_callbacks",
@@ -192,11 +194,32 @@ def feature_counts(encoder: Any) -> list[int]:
     return list(getattr(encoder, "_n_features_outs", [1] * encoder.n_features_in_))
 
 
+def statistics_of(imputer: Any) -> Any:
+    """The values that an imputer fills in: floats for columns of numbers, even if it is a constant."""
+    numbers = imputer._fill_dtype.kind in "biuf"
+    return imputer.statistics_.astype(np.float64) if numbers else imputer.statistics_
+
+
 def set_statistics(imputer: Any, statistics: Any) -> None:
     """Make an imputer a fitted one that fills in these values."""
     imputer.statistics_ = statistics
     imputer.indicator_ = None
     imputer._fit_dtype = imputer._fill_dtype = statistics.dtype
+
+
+def set_words(vectorizer: Any, words: list[str], weights: Any) -> None:
+    """Make a TfidfVectorizer a fitted one with this vocabulary; `weights` are None where it has none."""
+    import scipy.sparse as sp
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    vectorizer.fixed_vocabulary_ = False
+    vectorizer.vocabulary_ = {word: k for k, word in enumerate(words)}
+    if weights is not None:
+        vectorizer.idf_ = weights
+        return
+    names = ("norm", "use_idf", "smooth_idf", "sublinear_tf")
+    vectorizer._tfidf = TfidfTransformer(**{name: getattr(vectorizer, name) for name in names})
+    vectorizer._tfidf.fit(sp.csr_array((1, len(words))))
 
 
 def set_column_parts(

@@ -80,6 +80,7 @@ def search(
     with working("loading"):
         from maxmargin.cli.cross_validation import fit_search
         from maxmargin.cli.models import gaps, set_feature_names
+        from maxmargin.cli.tables import columns_entry
         from maxmargin.cli.training_data import prepare
         from maxmargin.model_selection import SVMSearchCV
     if plot is not None:
@@ -133,7 +134,15 @@ def search(
         "plot": str(plot) if plot is not None else None,
     }
     if json:
-        emit({**report, "best_params": chosen, "nodes": nodes, "interrupted": searcher.interrupted_})
+        emit(
+            {
+                **report,
+                **columns_entry(task.table),
+                "best_params": chosen,
+                "nodes": nodes,
+                "interrupted": searcher.interrupted_,
+            }
+        )
     else:
         table(
             f"The best {min(top, len(nodes))} of {len(nodes)} nodes, {searcher.n_splits_} folds", nodes[:top]

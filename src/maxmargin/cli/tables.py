@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from maxmargin.data import DataError, Table
 from maxmargin.data.encoder import encoder_of, fills_in, schema_of
 from maxmargin.data.files import Contents, contents_of
 from maxmargin.data.kinds import Column
-from maxmargin.data.mixed import MixedTable, names_of, plain, read_new, read_training
+from maxmargin.data.mixed import MixedTable, Schema, names_of, plain, read_new, read_training
 from maxmargin.data.table import NotNumbers, Wanted, brief
 from maxmargin.data.values import missing_cells
 
@@ -47,6 +48,8 @@ def read_table(
             reason = None
     mixed = _mixed(contents, wanted, category, None if category else reason)
     _check_allowed(mixed, source, impute, encode)
+    if all(column.kind == "left out" for column in mixed.columns):
+        raise DataError(f"{source}: no column is left for the features: {described(mixed)}.")
     numbers = plain(mixed)
     if not quiet and (numbers is None or mixed.unlabelled):
         note(f"{source}: {described(mixed)}")
@@ -61,7 +64,10 @@ def read_rows(
     encoder = encoder_of(estimator)
     if encoder is None:
         features = None if names is None else list(names)
-        return contents.parse(Wanted(target, features, width, ()))
+        try:
+            return contents.parse(Wanted(target, features, width, ()))
+        except NotNumbers as error:
+            return _with_commas(contents, features, target) or _raise(error)
     if contents.kind not in ("csv", "parquet"):
         raise DataError(
             f"{source}: the model was trained with named columns, which only CSV and Parquet files have."
@@ -70,6 +76,24 @@ def read_rows(
     if not fills_in(encoder):
         _check_filled(table, source, "the model was trained with --no-impute: fill them in")
     return table
+
+
+def _with_commas(contents: Contents, names: list[str] | None, target: str | None) -> Table | None:
+    """Numbers of a file that has decimal commas, for a model of numbers; None for others."""
+    if names is None or find_spec("pandas") is None:
+        return None
+    schema = Schema(names, {name: Column(name, "number") for name in names})
+    try:
+        table = read_new(contents, schema, target)
+    except DataError:
+        return None
+    if table.unlabelled or np.isnan(table.X.to_numpy()).any():
+        return None
+    return Table(table.X.to_numpy(dtype=np.float64), table.y, names, table.target, table.guessed)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def labelled(table: Table, X: Any) -> tuple[Any, Any]:
@@ -125,6 +149,11 @@ def numbers_of(table: MixedTable) -> tuple[Any, list[str]]:
     return np.where(np.isnan(X), np.nanmean(X, axis=0) if len(names) else 0.0, X), names
 
 
+def columns_entry(table: Table) -> dict[str, str]:
+    """The treatment of the columns for JSON; nothing for a table of numbers."""
+    return {"columns": described(table)} if isinstance(table, MixedTable) else {}
+
+
 def described(table: MixedTable) -> str:
     """The treatment of the columns in words."""
     used = [column for column in table.columns if column.kind != "left out"]
@@ -144,7 +173,7 @@ def described(table: MixedTable) -> str:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             parts.append(f"{what} ({', '.join(names[:_SHOWN])}{more})")
     if table.unlabelled:
-        parts.append(f"{table.unlabelled:,} rows without a target left out")
+        parts.append(f"rows without a target left out ({table.unlabelled:,})")
     return "; ".join(parts) or "all columns are numbers"
 
 
@@ -184,8 +213,10 @@ def _check_allowed(table: MixedTable, source: str, impute: bool, encode: bool) -
 def _check_filled(table: MixedTable, source: str, remedy: str) -> None:
     """Raise an error that names the first empty cell of a column that is used."""
     for column in table.columns:
+        if column.kind == "text" or (column.kind == "left out" and column.why != "empty"):
+            continue
         empty = np.flatnonzero(missing_cells(table.X[column.name]))
-        if len(empty) and column.kind != "text":
+        if len(empty):
             raise DataError(
                 f"{source}: row {empty[0] + 1}, column {brief(column.name)} is empty: {remedy}, or leave the "
                 f"column out (--drop {brief(column.name)[1:-1]})."

@@ -56,6 +56,7 @@ def train(
     check_writable(model, data=data)
     with working("loading"):
         from maxmargin.cli.models import gaps, score, set_feature_names
+        from maxmargin.cli.tables import columns_entry
         from maxmargin.cli.training_data import prepare
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
@@ -95,7 +96,7 @@ def train(
         "model": str(model) if model is not None else None,
     }
     if json:
-        emit({**report, "parameters": fitted.get_params()})
+        emit({**report, **columns_entry(task.table), "parameters": fitted.get_params()})
     else:
         shown = {key: value for key, value in report.items() if key not in ("machine", "dual_gap")}
         facts("", {"estimator": report["machine"], **shown})

@@ -109,7 +109,7 @@ def tune(
 
         from maxmargin import SVC, SVCCV, SVR, SVRCV
         from maxmargin.cli.models import set_feature_names
-        from maxmargin.cli.tables import encoded, read_table, with_encoder
+        from maxmargin.cli.tables import columns_entry, encoded, read_table, with_encoder
         from maxmargin.cli.training_data import check_finite, check_target
         from maxmargin.data import DataError
     if plot is not None or report is not None:
@@ -164,7 +164,14 @@ def tune(
         for name, file in (("model", model), ("plot", plot), ("report", report))
     }
     if json:
-        emit({**result, "best_params": tuner.best_params_, "interrupted": tuner.interrupted_})
+        emit(
+            {
+                **result,
+                **columns_entry(found),
+                "best_params": tuner.best_params_,
+                "interrupted": tuner.interrupted_,
+            }
+        )
     else:
         _print(tuner, result, y[rows], predicted, numeric)
     if tuner.interrupted_:

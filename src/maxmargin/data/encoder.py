@@ -131,5 +131,6 @@ def _reads(first: Any) -> tuple[str, str | None]:
     if isinstance(first, OneHotEncoder | OrdinalEncoder):
         return ("category" if first.categories_[0].dtype.kind in "OU" else "number"), None
     if isinstance(first, SimpleImputer):
-        return ("category" if first.statistics_.dtype.kind in "OU" else "number"), None
+        texts = any(isinstance(value, str) for value in first.statistics_.tolist())
+        return ("category" if texts else "number"), None
     return ("text" if hasattr(first, "vocabulary_") else "number"), None

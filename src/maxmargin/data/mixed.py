@@ -234,8 +234,10 @@ def _of_parquet(data: bytes, where: str, limit: Limit) -> _Raw:
             raise
         reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
         raise DataError(f"{where} is not a Parquet file that can be read: {reason[:200]}") from error
-    decided = frozenset(name for name, kind in kinds.items() if pa.types.is_dictionary(kind))
-    return _Raw(names, cells, typed=True, decided=decided)
+    decided = {name for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
+    described = (schema.pandas_metadata or {}).get("columns", []) if schema.metadata else []
+    decided |= {column.get("name") for column in described if column.get("pandas_type") == "categorical"}
+    return _Raw(names, cells, typed=True, decided=frozenset(decided))
 
 
 def _array(pa: Any, column: Any) -> NDArray[Any]:

@@ -22,8 +22,9 @@ from maxmargin.persistence.schema import Stored
 from maxmargin.persistence.values import Refused, decode, decode_names, encode
 
 _KEYS = {"class", "parameters", "n_features", "parts", "sparse_output"}
+# Not n_jobs: a file must not decide how many processes are started.
 _PARAMETERS = (
-    "n_jobs", "remainder", "sparse_threshold", "transformer_weights", "verbose", "verbose_feature_names_out",
+    "remainder", "sparse_threshold", "transformer_weights", "verbose", "verbose_feature_names_out",
 )  # fmt: skip
 _MOST_PARTS, _MOST_STEPS = 10_000, 100
 # What columns hold before, between and after steps.
@@ -227,6 +228,7 @@ def _restore_part(
         raise Refused("a part that is not a transformer, or has no columns")
     if "steps" not in what:
         one = _restore_step(what, prefix, arrays)
+        _check_names([one], names, at)
         return one, _follow([one], len(at), isinstance(columns, list))
     steps = what["steps"]
     if set(what) != {"steps"} or not isinstance(steps, list) or not 1 <= len(steps) <= _MOST_STEPS:
@@ -236,11 +238,25 @@ def _restore_part(
     found = [(name, _restore_step(step, f"{prefix}{k}/", arrays)) for k, (name, step) in enumerate(steps)]
     pipeline = Pipeline(found)
     validate_step_names(pipeline)
-    return pipeline, _follow([step for _, step in found], len(at), isinstance(columns, list))
+    width = _follow([step for _, step in found], len(at), isinstance(columns, list))
+    _check_names([step for _, step in found], names, at)
+    return pipeline, width
+
+
+def _check_names(steps: list[Any], names: Any, at: list[int]) -> None:
+    """Whether steps that know names of columns know those that they get."""
+    known = None if names is None else names[at]
+    for step in steps:
+        own = getattr(step, "feature_names_in_", None)
+        if own is not None and (known is None or own.tolist() != list(known)):
+            raise Refused("a step of a part with other names of columns than the part")
+        named = hasattr(step, "get_feature_names_out") and type(step).__name__ != "TfidfVectorizer"
+        known = step.get_feature_names_out(known) if named and known is not None else None
 
 
 def _restore_step(record: Any, prefix: str, arrays: Stored) -> Any:
-    if not isinstance(record, dict) or record.get("class") not in TRANSFORMERS:
+    name = record.get("class") if isinstance(record, dict) else None
+    if not isinstance(name, str) or name not in TRANSFORMERS:
         raise Refused("a step of a part that is not a transformer that can be stored")
     return restore(record, prefix, arrays)
 

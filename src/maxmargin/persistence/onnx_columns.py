@@ -6,6 +6,7 @@ encoder itself returns for the categories, for an empty text, and for an unknown
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from maxmargin._sklearn import feature_counts
+from maxmargin._types import Floats
 from maxmargin.persistence.models import TRANSFORMERS, check_class
 from maxmargin.persistence.onnx_graph import Graph
 from maxmargin.persistence.scalers import SCALERS
@@ -111,12 +113,11 @@ def _look_up(graph: Graph, steps: list[Any], k: int, text: str) -> str:
     for row in range(len(rows)):
         values: Any = rows[row : row + 1]
         try:
-            for step in steps:
+            for step in steps[:-1]:
                 values = step.transform(values)
+            table[row] = _encoded(encoder, values)[0, start:stop]
         except ValueError:  # an encoder that refuses unknown categories: no feature is set
             continue
-        values = values.toarray() if hasattr(values, "toarray") else np.asarray(values, dtype=np.float64)
-        table[row] = values[0, start:stop]
     keys = np.arange(len(known) + 1).tolist()
     index = graph.add(
         "LabelEncoder", graph.add("Reshape", text, np.array([-1])), domain="ai.onnx.ml",
@@ -136,15 +137,12 @@ def _encode_numbers(graph: Graph, encoder: Any, X: str) -> str:
         for j, others in enumerate(encoder.categories_):
             rows[:, j] = others[0]
         rows[:, k] = values
-        found = encoder.transform(rows)
-        found = found.toarray() if hasattr(found, "toarray") else np.asarray(found, dtype=np.float64)
-        table = found[:, sum(counts[:k]) : sum(counts[: k + 1])]
+        own = slice(sum(counts[:k]), sum(counts[: k + 1]))
+        table = _encoded(encoder, rows)[:, own]
         unknown = rows[:1].copy()
         unknown[0, k] = np.abs(values[np.isfinite(values)]).max(initial=0.0) * 2.0 + 1.0
         try:
-            other = encoder.transform(unknown)
-            other = other.toarray() if hasattr(other, "toarray") else np.asarray(other, dtype=np.float64)
-            other = other[:, sum(counts[:k]) : sum(counts[: k + 1])]
+            other = _encoded(encoder, unknown)[:, own]
         except ValueError:
             other = np.zeros((1, counts[k]))
         if not (np.isfinite(table).all() and np.isfinite(other).all()):
@@ -159,6 +157,14 @@ def _encode_numbers(graph: Graph, encoder: Any, X: str) -> str:
             graph.add("Add", graph.add("MatMul", hit, graph.real(table - other)), graph.real(other))
         )
     return _joined(graph, blocks)
+
+
+def _encoded(encoder: Any, rows: Any) -> Floats:
+    """Features that an encoder makes of rows, which may have categories that it does not know."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = encoder.transform(rows)
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)
 
 
 def _impute(graph: Graph, imputer: Any, X: str) -> str:

@@ -101,7 +101,7 @@ def load(file: File) -> Any:
     try:
         if set(content) == {"model"}:
             record = content["model"]
-            if isinstance(record, dict) and record.get("class") in TRANSFORMERS:
+            if isinstance(record, dict) and record.get("class") in tuple(TRANSFORMERS):
                 raise Refused("a scaler or encoder instead of an estimator")
             estimator = restore(record, "", arrays)
         elif set(content) == {"pipeline"}:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin._sklearn import infrequent_of, set_categories, set_statistics
+from maxmargin._sklearn import infrequent_of, set_categories, set_statistics, set_words, statistics_of
 from maxmargin.persistence.schema import ArrayField, Entry, Fields, NumberField, Sizes, Stored, Values
 from maxmargin.persistence.values import Refused, decode_labels, encode_labels
 
@@ -156,7 +156,7 @@ def _nothing(estimator: Any, found: Values, sizes: Sizes) -> None:
 def _begin_imputer(imputer: Any) -> Values:
     if imputer.add_indicator:
         raise ValueError("A SimpleImputer with add_indicator=True cannot be stored: use False.")
-    return {}
+    return {"statistics_": statistics_of(imputer)}
 
 
 def _finish_imputer(imputer: Any, found: Values, sizes: Sizes) -> None:
@@ -189,6 +189,7 @@ def _finish_encoder(encoder: Any, found: Values, sizes: Sizes) -> None:
     categories, rare = found["categories_"], found.get("_infrequent")
     if not isinstance(encoder.categories, str):
         raise Refused("an encoder with given categories")
+    _check_dtype(encoder)
     groups = encoder.max_categories is not None or encoder.min_frequency is not None
     if (rare is not None) != groups:
         raise Refused("rare categories of an encoder that does not group them, or the other way round")
@@ -198,6 +199,11 @@ def _finish_encoder(encoder: Any, found: Values, sizes: Sizes) -> None:
     if type(encoder).__name__ == "OrdinalEncoder":
         _check_codes(encoder)
     set_categories(encoder, categories, rare)
+
+
+def _check_dtype(transformer: Any) -> None:
+    if transformer.dtype not in (np.float64, np.float32) or not isinstance(transformer.dtype, type):
+        raise Refused("a parameter 'dtype' that is not a type of numbers")
 
 
 def _check_codes(encoder: Any) -> None:
@@ -250,16 +256,14 @@ def _finish_words(vectorizer: Any, found: Values, sizes: Sizes) -> None:
     problem = _vectorizer_problem(vectorizer)
     if problem:
         raise Refused(f"a TfidfVectorizer with another {problem}")
+    _check_dtype(vectorizer)
     words, weights = found["vocabulary_"], found["idf_"]
     if sizes["features"] != 1 or (weights is not None) != vectorizer.use_idf:
         raise Refused("a TfidfVectorizer of several columns, or weights that it does not use")
     if weights is not None and len(weights) != len(words):
         raise Refused("a vocabulary with another number of weights")
     del vectorizer.n_features_in_  # which vectorizers do not have
-    vectorizer.fixed_vocabulary_ = False
-    vectorizer.vocabulary_ = {word: k for k, word in enumerate(words)}
-    if weights is not None:
-        vectorizer.idf_ = weights
+    set_words(vectorizer, words, weights)
 
 
 _CATEGORIES: Fields = {"categories_": _CategoriesField(str)}
