@@ -34,8 +34,8 @@ def test_a_line_says_what_is_done_with_every_kind_of_column(table):
     missing = mixed().replace("", None).isna().sum()
     assert lines(got.err)[0] == (
         f"text.csv: empty cells filled in (age {missing['age']}, colour {missing['colour']}); categories "
-        "one-hot (colour); true/false as 1/0 (member); dates as days (joined: day.month.year); text as TF-IDF "
-        "(note); "
+        "one-hot (colour); true/false as 1/0 (member); dates as days (joined: day.month.year); "
+        "text as TF-IDF (note); "
         "columns left out (id: differs in nearly every row, empty: empty, constant: constant)"
     )
     report = table("train", "text.csv", *FAST, "--json")
