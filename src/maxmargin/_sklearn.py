@@ -196,7 +196,8 @@ def feature_counts(encoder: Any) -> list[int]:
 
 def statistics_of(imputer: Any) -> Any:
     """The values that an imputer fills in: floats for columns of numbers, even if it is a constant."""
-    numbers = imputer._fill_dtype.kind in "biuf"
+    kind = getattr(imputer, "_fill_dtype", imputer._fit_dtype).kind  # the first from scikit-learn 1.7 on
+    numbers = kind in "biuf"
     return imputer.statistics_.astype(np.float64) if numbers else imputer.statistics_
 
 

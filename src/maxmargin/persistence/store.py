@@ -32,8 +32,10 @@ def save(estimator: Any, file: File) -> None:
     ----------
     estimator : object
         A fitted estimator of maxmargin, a pipeline of scikit-learn's `StandardScaler`, `MinMaxScaler`,
-        `MaxAbsScaler`, `RobustScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`, `SVCCV`
-        or other tuner, of which `best_estimator_` is stored, with its calibrator.
+        `MaxAbsScaler`, `RobustScaler`, `SimpleImputer` and "passthrough" that ends in one, or a fitted
+        `SVMSearchCV`, `SVCCV` or other tuner, of which `best_estimator_` is stored, with its calibrator. The
+        pipeline may begin with a `ColumnTransformer` of these, `OneHotEncoder`, `OrdinalEncoder`,
+        `TfidfVectorizer` and `maxmargin.data.columns.ColumnValues`.
     file : path or binary file object
         The file to write.
 
