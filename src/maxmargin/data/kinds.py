@@ -12,7 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.data.table import DataError, brief
-from maxmargin.data.values import DATES, cells, days, is_missing, missing_cells, number, numbers, texts
+from maxmargin.data.values import (
+    DATES,
+    cells,
+    days,
+    is_missing,
+    missing_cells,
+    number,
+    numbers,
+    parsed_numbers,
+    texts,
+)
 
 # Up to so many different texts are categories, whatever they are.
 _FEW = 20
@@ -63,30 +73,36 @@ def kind_of(name: str, values: Any, *, typed: bool = False, category: bool = Fal
     categories, whatever they look like.
     """
     found = cells(values)
-    missing = int(missing_cells(found).sum())
-    if missing == len(found):
-        return Column(name, "left out", missing, why="empty")
-    if category:
-        return Column(name, "category", missing)
-    if found.dtype.kind == "O":
+    if found.dtype.kind == "O" and not typed and not category:
+        parsed = parsed_numbers(found.tolist())
+        found = found if parsed is None else parsed
+    if found.dtype.kind != "O":
+        missing = int(missing_cells(found).sum())
+        kind = {"b": "boolean", "M": "date"}.get(found.dtype.kind, "number")
+        column = Column(name, "category" if category else kind, missing)
+        distinct = len(np.unique(found[~missing_cells(found)])) if category else 0
+    else:
         counts = Counter(found.tolist())
         known = {value: n for value, n in counts.items() if not is_missing(value)}
-        column = _of_objects(name, known, found, missing, typed)
-    else:
-        kind = {"b": "boolean", "M": "date"}.get(found.dtype.kind, "number")
-        column = Column(name, kind, missing)
+        missing, distinct = len(found) - sum(known.values()), len(known)
+        column = Column(name, "category", missing)
+        if known and not category:
+            column = _of_objects(name, known, found, missing, typed)
+    if missing == len(found):
+        return Column(name, "left out", missing, why="empty")
     if column.kind in ("text", "left out"):
         return column
+    if column.kind == "category":
+        constant = distinct == 1 and not missing
+        return Column(name, "left out", missing, why="constant") if constant else column
     read = read_values(found, column)
-    there = read[~missing_cells(read)]
-    if column.kind in ("number", "date") and not np.isfinite(there).all():
+    if np.isinf(read).any():
         row = int(np.flatnonzero(np.isinf(read))[0])
         raise DataError(
             f"row {row + 1} has {read[row]:g} in column {brief(name)}, but a finite number is needed: fill "
             "such cells, remove these rows, or leave out the column (--drop)."
         )
-    of_words = column.kind == "category"
-    if all(value == there[0] for value in there) and not (of_words and missing):
+    if np.nanmin(read) == np.nanmax(read):
         return Column(name, "left out", missing, why="constant")
     if not name and column.kind == "number" and not missing and _counts_rows(read):
         return Column(name, "left out", missing, why="row numbers")
