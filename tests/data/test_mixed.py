@@ -58,7 +58,13 @@ def test_parquet_has_the_kinds_of_its_types(tmp_path):
 
 def test_parquet_columns_of_lists_are_refused(tmp_path):
     pytest.importorskip("pyarrow")
-    pd.DataFrame({"a": [[1], [2]], "y": [0, 1]}).to_parquet(tmp_path / "some.parquet")
+    frame = pd.DataFrame({"a": [[1], [2]], "b": ["x", "z"], "y": [0, 1]})
+    frame.to_parquet(tmp_path / "some.parquet")
+    for drop in ("a", "0"):
+        table = read_training(contents_of(tmp_path / "some.parquet"), Wanted(drop=(drop,)))
+        assert table.X.columns.tolist() == ["b"]
+    new = read_new(contents_of(tmp_path / "some.parquet"), Schema(["b"], {"b": Column("b", "category")}), "")
+    assert new.X["b"].tolist() == ["x", "z"]
     with pytest.raises(DataError, match=r"column 'a' has type .*: leave it out \(--drop a\)"):
         read_training(contents_of(tmp_path / "some.parquet"), Wanted())
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,7 +91,7 @@ def read_training(contents: Contents, wanted: Wanted, *, category: Iterable[str]
     Rows without a value of the target are left out.
     """
     where = contents.where
-    raw = _raw(contents, None)
+    raw = _raw(contents, None, set(map(str, wanted.drop)))
     places, target, guessed = wanted.split(raw.names, where)
     chosen = {find(name, raw.names, where, "column of categories (--category)") for name in category}
     for place in chosen - set(places):
@@ -175,12 +175,12 @@ def _empty(n: int) -> NDArray[Any]:
     return np.full(n, None, dtype=object)
 
 
-def _raw(contents: Contents, needed: Mapping[str, Column] | None) -> _Raw:
+def _raw(contents: Contents, needed: Mapping[str, Column] | None, drop: Container[str] = ()) -> _Raw:
     where = contents.where
     need_pandas(f"{where} has cells that are not numbers")
     try:
         if contents.kind == "parquet":
-            raw = _of_parquet(contents.data, where, contents.limit)
+            raw = _of_parquet(contents.data, where, contents.limit, needed, drop)
         elif contents.kind == "csv":
             names = None if needed is None else set(needed)
             frame = text_frame.read(contents.data, where, contents.limit, names)
@@ -210,33 +210,38 @@ def _with_points(column: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-def _of_parquet(data: bytes, where: str, limit: Limit) -> _Raw:
+def _of_parquet(
+    data: bytes, where: str, limit: Limit, needed: Container[str] | None, drop: Container[str]
+) -> _Raw:
     pa = parquet.pyarrow_for_tables()
-    damaged = (pa.ArrowException, OSError, ValueError, TypeError, LookupError)
+    damaged = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, AttributeError)
     try:
         file = pa.parquet.ParquetFile(io.BytesIO(data))
         schema, n = file.schema_arrow, file.metadata.num_rows
         names = [str(name) for name in schema.names if not str(name).startswith("__index_level_")]
         limit.check(n * 8 * len(names), "the table", where)
         kinds = {name: schema.field(schema.names.index(name)).type for name in names}
-        for name, kind in kinds.items():
-            if not parquet.is_simple(pa, kind):
+        others = {name for name, kind in kinds.items() if not parquet.is_simple(pa, kind)}
+        for k, (name, kind) in enumerate(kinds.items()):
+            used = name not in drop and str(k) not in drop if needed is None else name in needed
+            if name in others and used:
                 raise DataError(
                     f"{where}: column {brief(name)} has type {brief(str(kind))[1:-1]}, which is neither "
                     f"numbers, text nor dates: leave it out (--drop {brief(name)[1:-1]})."
                 )
         words = [name for name, kind in kinds.items() if parquet.is_text(pa, kind)]
         # Repeated text takes little space in the file, and must not take more here: each is kept once.
-        table = pa.parquet.read_table(io.BytesIO(data), columns=names, read_dictionary=words)
-        cells = [_array(pa, table.column(name)) for name in names]
+        simple = [name for name in names if name not in others]
+        table = pa.parquet.read_table(io.BytesIO(data), columns=simple, read_dictionary=words)
+        cells = [_empty(n) if name in others else _array(pa, table.column(name)) for name in names]
+        decided = {name for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
+        described = (schema.pandas_metadata or {}).get("columns", []) if schema.metadata else []
+        decided |= {column.get("name") for column in described if column.get("pandas_type") == "categorical"}
     except damaged as error:
         if isinstance(error, DataError):
             raise
         reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
         raise DataError(f"{where} is not a Parquet file that can be read: {reason[:200]}") from error
-    decided = {name for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
-    described = (schema.pandas_metadata or {}).get("columns", []) if schema.metadata else []
-    decided |= {column.get("name") for column in described if column.get("pandas_type") == "categorical"}
     return _Raw(names, cells, typed=True, decided=frozenset(decided))
 
 
