@@ -66,6 +66,22 @@ def test_unknown_categories_and_missing_labels_are_no_obstacle(table):
     assert got.code == 0 and len(got.out.split()) == len(frame) and "(3 rows, target 'outcome')" in got.err
 
 
+def test_slices_of_rows_and_missing_labels_do_not_change_predictions_and_score(table, monkeypatch):
+    table("train", "text.csv", "m.maxmargin", *FAST)
+    frame = with_text(mixed())
+    frame.loc[10:19, "outcome"] = ""  # a slice without labels, and one with some
+    frame.loc[::7, "outcome"] = ""
+    frame.to_csv("new.csv", index=False)
+    whole = table("predict", "m.maxmargin", "new.csv", "--values")
+    monkeypatch.setattr("maxmargin.cli.predict._SLICE", 8 * frame.shape[1] * 5)
+    sliced = table("predict", "m.maxmargin", "new.csv", "--values")
+    known = (frame["outcome"] != "").to_numpy()
+    labels = [line.split(",")[0] for line in whole.out.splitlines()[1:]]
+    share = np.mean(np.array(labels)[known] == frame["outcome"][known].astype(str))
+    assert sliced.err == whole.err == f"accuracy {share:.4g} ({known.sum()} rows, target 'outcome')\n"
+    assert [line.split(",")[0] for line in sliced.out.splitlines()[1:]] == labels
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -13,6 +13,8 @@ from maxmargin._sklearn import StrOptions, feature_names_of, fit_context
 from maxmargin.data.table import DataError, brief
 from maxmargin.data.values import DATES, days, missing_cells, numbers, texts
 
+__all__ = ["ColumnValues"]
+
 
 class ColumnValues(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Read the cells of columns as numbers, categories, dates or text.
