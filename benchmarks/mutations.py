@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from maxmargin import (
     SVC,
@@ -28,6 +30,8 @@ from maxmargin import (
     NuSVR,
     OneClassSVM,
 )
+from maxmargin.data.encoder import encoder_for, encoder_of, schema_of
+from maxmargin.data.kinds import Column
 from maxmargin.persistence import ModelFileError, load, load_libsvm, save, save_libsvm
 from maxmargin.persistence.native import DIGEST, DTYPES, PREFIX
 
@@ -35,6 +39,8 @@ Rng = np.random.Generator
 # Features up to which a mutated model is asked to predict three dense samples (sparse ones beyond), and
 # samples up to which a precomputed kernel is asked to predict one row of values.
 WIDEST, WIDEST_ROW = 100_000, 20_000_000
+# Numbers that a scaler made too large, NaN without an imputer, categories that an encoder does not know.
+_REFUSED = ("infinity", "contains NaN", "Found unknown categories")
 OUTCOMES, SOUND = ("refused", "predicts", "refuses to predict", "too wide"), "predicts"
 MEANING = (
     "refused: ModelFileError. predicts: what was changed does not matter to prediction, or it is another "
@@ -74,10 +80,63 @@ def models() -> dict[str, Any]:
         "pipeline 2": make_pipeline(MinMaxScaler(clip=True), MaxAbsScaler(), OneClassSVM()).fit(X),
         "pipeline 3": make_pipeline(StandardScaler(), SVR()).fit(X[:, :3], X[:, 3]),
     }
+    frame = mixed_frame(X)
+    kinds = {"a": "number", "b": "number", "kind": "category", "day": "date", "flag": "boolean"}
+    columns = [Column(name, kind) for name, kind in kinds.items()]
+    out["table"] = make_pipeline(encoder_for(columns, scaler=StandardScaler()), SVC(**options)).fit(frame, y)
+    columns[-1:] = [Column("note", "text"), Column("flag", "left out")]
+    out["table text"] = make_pipeline(encoder_for(columns, impute=False), SVC()).fit(frame, words)
+    parts = [
+        ("filled", make_pipeline(SimpleImputer(), MinMaxScaler()), ["a"]),
+        ("rare", OneHotEncoder(max_categories=2, handle_unknown="infrequent_if_exist", drop=None), ["kind"]),
+        ("codes", OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["flag", "code"]),
+    ]
+    passing = ColumnTransformer(
+        [*parts, ("as it is", "passthrough", ["b"])], transformer_weights={"codes": 0.5}
+    )
+    out["table of scikit-learn"] = make_pipeline(passing, SVR()).fit(frame, X[:, 3])
+    out["table of positions"] = make_pipeline(
+        ColumnTransformer([("scaled", StandardScaler(), [0, 2])], remainder="passthrough"),
+        SimpleImputer(),
+        SVC(),
+    ).fit(X, y)
     votes = out["SVC votes"] = SVC(**options).fit(X, y)
     order = np.array([2, 0, 1])  # as of a LIBSVM file with these labels
     votes.set_model(replace(votes.get_model(), vote_order=order))
     return out
+
+
+def mixed_frame(X: Any) -> Any:
+    """A table of numbers, categories, dates and text."""
+    import pandas as pd
+
+    n = len(X)
+    return pd.DataFrame(
+        {
+            "a": X[:, 0],
+            "b": X[:, 1],
+            "kind": np.array(["red", "green", "blue"])[np.arange(n) % 3],
+            "day": 19_000.0 + np.arange(n),
+            "note": [f"word{k % 5} and word{k % 7}" for k in range(n)],
+            "flag": np.arange(n) % 2,
+            "code": np.arange(n) % 4,
+        }
+    )
+
+
+def rows_for(encoder: Any) -> Any:
+    """Three rows that the encoder of a table takes."""
+    if not hasattr(encoder, "feature_names_in_"):
+        return np.linspace(0.0, 6.0, 3 * encoder.n_features_in_).reshape(3, -1)
+    import pandas as pd
+
+    schema = schema_of(encoder)
+    values = {"category": ["red", "pink", "1"], "text": ["word1 and word2", "", "another"]}
+    found = {}
+    for name in schema.known:
+        kind = schema.columns[name].kind if name in schema.columns else "number"
+        found[name] = np.array(values[kind], dtype=object) if kind in values else np.linspace(0.0, 6.0, 3)
+    return pd.DataFrame(found)
 
 
 def files() -> dict[str, dict[str, bytes]]:
@@ -89,7 +148,7 @@ def files() -> dict[str, dict[str, bytes]]:
         out["native"][name] = file.getvalue()
         if name in ("SVC words", "SVC laplacian", "SVC 2", "CrammerSingerSVC") or "pipe" in name:
             continue
-        if name.startswith(("AllDistances", "Incremental")):
+        if name.startswith(("AllDistances", "Incremental", "table")):
             continue
         file = io.BytesIO()
         save_libsvm(model, file)
@@ -314,7 +373,12 @@ def outcome(form: str, data: bytes) -> str:
         return "refused"
     d = model.n_features_in_
     machine = model[-1] if hasattr(model, "steps") else model
-    if d <= WIDEST:
+    encoder = encoder_of(model)
+    if encoder is not None:
+        if d > WIDEST:
+            return "too wide"
+        X = rows_for(encoder)
+    elif d <= WIDEST:
         X = np.linspace(0.0, 6.0, 3 * d).reshape(3, d)
     elif machine.kernel == "precomputed":
         if d > WIDEST_ROW:
@@ -330,8 +394,7 @@ def outcome(form: str, data: bytes) -> str:
             if not is_regressor(machine):
                 model.decision_function(X)
         except ValueError as error:
-            # Numbers that a scaler made too large are refused by scikit-learn's check of the input.
-            if "infinity" in str(error) and hasattr(model, "steps"):
+            if any(what in str(error) for what in _REFUSED) and hasattr(model, "steps"):
                 return "refuses to predict"
             raise
     assert labels.shape == (X.shape[0],)

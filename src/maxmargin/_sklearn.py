@@ -10,6 +10,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -44,9 +45,11 @@ __all__ = [
     "check_method_params",
     "check_refit",
     "check_sample_weight",
+    "feature_counts",
     "feature_names_of",
     "fit_context",
     "fitted_gamma",
+    "infrequent_of",
     "is_default_score",
     "num_samples",
     "output_of",
@@ -60,7 +63,12 @@ __all__ = [
     "scorer_parts",
     "scorers_by_name",
     "scorers_of_search",
+    "set_categories",
+    "set_column_parts",
+    "set_statistics",
+    "set_words",
     "share_callbacks",
+    "statistics_of",
     "validate_parameters",
     "validate_step_names",
     "with_callbacks",
@@ -153,6 +161,88 @@ def output_of(estimator: Any) -> str | None:
     """The container that `set_output` has asked a transformer for."""
     found = getattr(estimator, "_sklearn_output_config", {}).get("transform")
     return None if found is None else str(found)
+
+
+def infrequent_of(encoder: Any) -> list[Any] | None:
+    """Positions of the rare categories of each column, of an encoder that groups them; None otherwise."""
+    return encoder._infrequent_indices if getattr(encoder, "_infrequent_enabled", False) else None
+
+
+def set_categories(encoder: Any, categories: list[Any], infrequent: list[Any] | None) -> None:
+    """Make an encoder of categories a fitted one, as its `fit` does for these categories."""
+    encoder.categories_ = categories
+    encoder._check_infrequent_enabled()
+    if encoder._infrequent_enabled:
+        encoder._infrequent_indices = infrequent
+        encoder._default_to_infrequent_mappings = []
+        for known, rare in zip(categories, infrequent or [], strict=True):
+            mapping = None
+            if rare is not None:
+                mapping = np.full(len(known), len(known) - len(rare), dtype=np.int64)
+                mapping[np.setdiff1d(np.arange(len(known)), rare)] = np.arange(len(known) - len(rare))
+            encoder._default_to_infrequent_mappings.append(mapping)
+    if hasattr(encoder, "_set_drop_idx"):  # OneHotEncoder
+        encoder._set_drop_idx()
+        encoder._n_features_outs = encoder._compute_n_features_outs()
+    else:
+        missing = {k: len(known) - 1 for k, known in enumerate(categories) if known[-1] != known[-1]}
+        encoder._missing_indices = missing
+
+
+def feature_counts(encoder: Any) -> list[int]:
+    """Numbers of features that an encoder of categories makes of each column."""
+    return list(getattr(encoder, "_n_features_outs", [1] * encoder.n_features_in_))
+
+
+def statistics_of(imputer: Any) -> Any:
+    """The values that an imputer fills in: floats for columns of numbers, even if it is a constant."""
+    kind = getattr(imputer, "_fill_dtype", imputer._fit_dtype).kind  # the first from scikit-learn 1.7 on
+    numbers = kind in "biuf"
+    return imputer.statistics_.astype(np.float64) if numbers else imputer.statistics_
+
+
+def set_statistics(imputer: Any, statistics: Any) -> None:
+    """Make an imputer a fitted one that fills in these values."""
+    imputer.statistics_ = statistics
+    imputer.indicator_ = None
+    imputer._fit_dtype = imputer._fill_dtype = statistics.dtype
+
+
+def set_words(vectorizer: Any, words: list[str], weights: Any) -> None:
+    """Make a TfidfVectorizer a fitted one with this vocabulary; `weights` are None where it has none."""
+    import scipy.sparse as sp
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    vectorizer.fixed_vocabulary_ = False
+    vectorizer.vocabulary_ = {word: k for k, word in enumerate(words)}
+    if weights is not None:
+        vectorizer.idf_ = weights
+        return
+    names = ("norm", "use_idf", "smooth_idf", "sublinear_tf")
+    vectorizer._tfidf = TfidfTransformer(**{name: getattr(vectorizer, name) for name in names})
+    vectorizer._tfidf.fit(sp.csr_array((1, len(words))))
+
+
+def set_column_parts(
+    transformer: Any, fitted: list[tuple[str, Any, Any]], places: dict[str, list[int]], rest: Any,
+    widths: dict[str, int], sparse: bool,
+) -> None:  # fmt: skip
+    """Make a ColumnTransformer a fitted one of these parts.
+
+    `places` has the columns of each part by position, `rest` the columns that remain, as the parts name
+    theirs, `widths` the numbers of features that come out of parts.
+    """
+    transformer._columns = [columns for _, _, columns in transformer.transformers]
+    transformer._transformer_to_input_indices = places
+    transformer._remainder = ("remainder", transformer.remainder, rest)
+    transformer.transformers_ = fitted
+    transformer.sparse_output_ = sparse
+    transformer.output_indices_ = dict.fromkeys([*places], slice(0, 0))
+    at = 0
+    for name, _, _ in fitted:
+        if name in widths:
+            transformer.output_indices_[name] = slice(at, at + widths[name])
+            at += widths[name]
 
 
 def begin_callbacks(estimator: Any, n_tasks: int) -> Any:

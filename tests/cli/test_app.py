@@ -34,7 +34,7 @@ def shell(command, folder, **more):
         (("train", "iris.csv", "--solver", "mdm"), "loss='squared_hinge'"),
         (("train", "iris.csv", "--machine", "svx"), "did you mean 'svr'?"),
         (("train", "iris.csv", "--machine", "nu-svc", "-C", "1"), "no parameter C"),
-        (("train", "iris.csv", "--machine", "nu-svc", "--nu", "1.0", "--target", "0"), "column 'kind'"),
+        (("train", "iris.csv", "--machine", "nu-svc", "--target", "0", "--no-encode"), "column 'kind'"),
         (("train", "iris.csv", "--class-weight", "rose=2"), "label=weight"),
         (("train", "iris.csv", "--scale", "big"), "--scale"),
         (("train", "iris.csv", "folder/that/is/not/there/model"), "folder/that/is/not/there"),

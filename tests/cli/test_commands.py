@@ -324,7 +324,7 @@ def test_commands_show_the_relative_gap_and_json_has_both(run):
         (["search", "iris.csv", "a.mm", "-C", "abc"], "'C' parameter of SVC must be a float"),
         (["search", "iris.csv", "a.mm", "-C", "1:10"], "not first:last:count"),
         (["search", "iris.csv", "a.mm", "--param", "degree=x"], "'degree' parameter of SVC must be an int"),
-        (["train", "gaps.csv", "a.mm"], "row 2 has nan in column 'b'"),
+        (["train", "gaps.csv", "a.mm", "--no-impute"], "row 2 has nan in column 'b'"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_trained(run, arguments, reason, monkeypatch):

@@ -2,7 +2,8 @@
 
 Each command is one file. Shared parts are `options` (options that several commands have), `checks` (of
 options and files, before anything is trained), `estimators` (estimators by name), `training_data` (reading
-and checking), `models` (loading and scoring), `cross_validation`, and `output` (tables, JSON, warnings).
+and checking), `tables` (mixed tables), `models` (loading and scoring), `cross_validation`, and `output`
+(tables, JSON, warnings).
 Commands import what is slow to import only when they run, so ``--help`` and usage errors appear at once.
 """
 

@@ -35,6 +35,9 @@ def search(
     drop: o.Drop = None,
     format: o.DataFormat = None,
     scale: o.Scaling = o.Scale.none,
+    impute: o.Impute = True,
+    encode: o.Encode = True,
+    category: o.Category = None,
     machine: o.Machine = "svc",
     kernel: o.Kernel = None,
     c: Annotated[
@@ -84,6 +87,7 @@ def search(
 
         from maxmargin.cli.cross_validation import count_fits, fit_search
         from maxmargin.cli.models import gaps, set_feature_names
+        from maxmargin.cli.tables import columns_entry
         from maxmargin.cli.training_data import prepare
         from maxmargin.model_selection import SVMSearchCV
     if plot is not None:
@@ -96,8 +100,9 @@ def search(
         parameters["epsilon"] = first[0]  # for warnings about units; the grid overrides it
     with working("reading data"):
         task = prepare(
-            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
-        )
+            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json,
+            impute=impute, encode=encode, category=category,
+        )  # fmt: skip
     prefix = f"{task.estimator.steps[-1][0]}__" if task.estimator is not task.model else ""
     found = _grid(task, asked)
     if plot is not None and sum(_are_numbers(values) for values in found.values()) < 2:
@@ -142,7 +147,15 @@ def search(
         "plot": str(plot) if plot is not None else None,
     }
     if json:
-        emit({**report, "best_params": chosen, "nodes": nodes, "interrupted": searcher.interrupted_})
+        emit(
+            {
+                **report,
+                **columns_entry(task.table),
+                "best_params": chosen,
+                "nodes": nodes,
+                "interrupted": searcher.interrupted_,
+            }
+        )
     else:
         table(
             f"The best {min(top, len(nodes))} of {len(nodes)}, {searcher.n_splits_} folds",

@@ -33,7 +33,9 @@ def set_feature_names(estimator: Any, names: list[str] | None) -> None:
 
 
 def as_trained(estimator: Any, X: Any) -> Any:
-    """X in the form that the model was trained with, dense or sparse."""
+    """X in the form that the model was trained with, dense or sparse; data frames as they are."""
+    if hasattr(X, "iloc"):
+        return X
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     if last.get_model().sparse:
         return X if sp.issparse(X) else sp.csr_array(X)

@@ -55,6 +55,27 @@ Scaling = Annotated[
         "--scale", rich_help_panel=_DATA, help="Scale the features; the scaler is stored in the model."
     ),
 ]
+Impute = Annotated[
+    bool,
+    typer.Option(
+        "--impute/--no-impute", rich_help_panel=_DATA,
+        help="Fill in empty cells: medians, categories of their own; rows without a target are left out.",
+    ),
+]  # fmt: skip
+Encode = Annotated[
+    bool,
+    typer.Option(
+        "--encode/--no-encode", rich_help_panel=_DATA,
+        help="Turn categories, dates and text into numbers; the encoder is stored in the model.",
+    ),
+]  # fmt: skip
+Category = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--category", rich_help_panel=_DATA, show_default=False,
+        help="A column of numbers that are categories; may be repeated.",
+    ),
+]  # fmt: skip
 Machine = Annotated[
     str,
     typer.Option("--machine", rich_help_panel=_MODEL, help="Estimator to train: see 'maxmargin solvers'."),

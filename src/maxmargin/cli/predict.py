@@ -48,17 +48,13 @@ def predict(
     check_writable(output, data=model, content="model")
     from maxmargin.cli.models import load_model, target_is_doubtful
     from maxmargin.cli.running_score import RunningScore
+    from maxmargin.cli.tables import labels_of, n_labelled, read_parts
     from maxmargin.cli.training_data import check_finite
-    from maxmargin.data.blocks import read_blocks
 
     predictor = _Predictor(model, load_model(model), values, probabilities)
     estimator = predictor.estimator
-    names = getattr(estimator, "feature_names_in_", None)
-    score, rows, doubtful, named = RunningScore(estimator), 0, False, None
-    blocks = read_blocks(
-        data, target=target, format=format, features=None if names is None else names.tolist(),
-        width=int(estimator.n_features_in_),
-    )  # fmt: skip
+    score, rows, scored_rows, doubtful, named = RunningScore(estimator), 0, 0, False, None
+    blocks = read_parts(estimator, data, target=target, format=format)
     collected: dict[str, list[Any]] = {}
     with _writer(output, json) as write, _progress(data, output, json) as show:
         for block in blocks:
@@ -71,13 +67,13 @@ def predict(
             for part, X in predictor.slices(table.X):
                 found = predictor(X)
                 if scored and table.y is not None:
-                    score.add(table.y[part], found["prediction"])
+                    score.add(*labels_of(table, part, found["prediction"]))
                 if json:
                     for key, value in found.items():
                         collected.setdefault(key, []).append(plain(value))
                 else:
                     write(predictor.columns(found))
-            rows = block.before + table.X.shape[0]
+            rows, scored_rows = block.before + table.X.shape[0], scored_rows + n_labelled(table)
             show(block.read, rows)
     result = score.result() if rows and scored else None
     if doubtful and not json:
@@ -87,7 +83,7 @@ def predict(
     if json:
         _emit(collected, result, estimator, probabilities)
     elif result:
-        note(f"{result[0]} {result[1]:.4g} ({rows:,} rows, target {named!r})")
+        note(f"{result[0]} {result[1]:.4g} ({scored_rows:,} rows, target {named!r})")
 
 
 class _Predictor:
@@ -131,7 +127,7 @@ class _Predictor:
         step = max(1, _SLICE // (8 * max(1, X.shape[1])))
         for start in range(0, X.shape[0], step):
             part = slice(start, min(start + step, X.shape[0]))
-            yield part, as_trained(self.estimator, X[part])
+            yield part, as_trained(self.estimator, X.iloc[part] if hasattr(X, "iloc") else X[part])
 
     def __call__(self, X: Any) -> dict[str, Any]:
         """Predictions, decision values and probabilities of some rows."""

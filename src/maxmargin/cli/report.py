@@ -52,17 +52,17 @@ def report(
     need_matplotlib("a report")
     with working("loading"):
         from maxmargin.cli.models import as_trained, load_model, target_is_doubtful
+        from maxmargin.cli.tables import labelled, read_rows
         from maxmargin.cli.training_data import check_finite
-        from maxmargin.data import DataError, read
+        from maxmargin.data import DataError
         from maxmargin.inspection import report as report_on
         from maxmargin.persistence import kind, load_libsvm
 
         estimator = load_model(model)
     names = getattr(estimator, "feature_names_in_", None)
     width = int(estimator.n_features_in_)
-    features = None if names is None else names.tolist()
     with working("reading data"):
-        table = read(data, target=target, format=format, features=features, width=width)
+        table = read_rows(estimator, data, target=target, format=format, names=names, width=width)
     if table.X.shape[1] > width and kind(model) == "libsvm":
         # LIBSVM's files do not store the number of features, only those that are not zero.
         width = table.X.shape[1]
@@ -74,10 +74,11 @@ def report(
         raise BadInput(
             f"{data}: column {table.target!r} may not be the target: say so (--target {table.target})"
         )
-    y = _labels(estimator, table.y, data, quiet=json)
+    X, y = labelled(table, as_trained(estimator, table.X))
+    y = _labels(estimator, y, data, quiet=json)
     with working("report") as status:
         made = report_on(
-            estimator, as_trained(estimator, table.X), y, output, rows=rows.value, max_time=max_time,
+            estimator, X, y, output, rows=rows.value, max_time=max_time,
             title=title or f"Report on {Path(model).name}",
             progress=None if status is None else lambda part: status.update(f"report: {part}"),
         )  # fmt: skip

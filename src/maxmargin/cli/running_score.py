@@ -39,7 +39,7 @@ class RunningScore:
 
     def add(self, y: Any, predicted: Any) -> None:
         """Take targets, text or numbers, and their predictions."""
-        if not self.known:
+        if not self.known or not len(y):
             return
         if self.regression:
             self._add_numbers(y, predicted)

@@ -22,6 +22,9 @@ def train(
     drop: o.Drop = None,
     format: o.DataFormat = None,
     scale: o.Scaling = o.Scale.none,
+    impute: o.Impute = True,
+    encode: o.Encode = True,
+    category: o.Category = None,
     machine: o.Machine = "svc",
     kernel: o.Kernel = None,
     c: o.C = None,
@@ -54,6 +57,7 @@ def train(
     check_writable(model, data=data)
     with working("loading"):
         from maxmargin.cli.models import gaps, score, set_feature_names
+        from maxmargin.cli.tables import columns_entry
         from maxmargin.cli.training_data import prepare
     parameters = o.given(
         kernel=kernel, C=c, gamma=gamma, degree=degree, coef0=coef0, nu=nu, epsilon=epsilon,
@@ -64,8 +68,9 @@ def train(
     )  # fmt: skip
     with working("reading data"):
         task = prepare(
-            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json
-        )
+            data, machine, parameters, scale=scale, target=target, drop=drop, format=format, quiet=json,
+            impute=impute, encode=encode, category=category,
+        )  # fmt: skip
     validated, early = None, None
     if cv is not None:
         validated, early = _cross_validate(task, cv, progress=False if json else None)
@@ -81,7 +86,7 @@ def train(
     report = {
         "machine": type(fitted).__name__,
         "rows": task.X.shape[0],
-        "features": task.X.shape[1],
+        "features": int(fitted.n_features_in_),
         "classes": len(fitted.classes_) if hasattr(fitted, "classes_") else None,
         "target": task.table.target if task.y is not None else None,
         "status": str(fitted.status_),
@@ -94,7 +99,7 @@ def train(
         "model": str(model) if model is not None else None,
     }
     if json:
-        emit({**report, "parameters": fitted.get_params()})
+        emit({**report, **columns_entry(task.table), "parameters": fitted.get_params()})
     else:
         shown = {key: value for key, value in report.items() if key not in ("machine", "dual_gap")}
         facts("", {"estimator": report["machine"], **shown})

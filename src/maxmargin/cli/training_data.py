@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from sklearn.base import clone
 from maxmargin.cli.estimators import make_estimator
 from maxmargin.cli.options import Scale
 from maxmargin.cli.output import BadInput, note, warn
-from maxmargin.data import DataError, Table, read
+from maxmargin.cli.tables import numbers_of, pipeline_of, read_table
+from maxmargin.data import DataError, Table
 from maxmargin.data.limits import Limit
+from maxmargin.data.mixed import MixedTable
 
 # More distinct numbers than this in a target suggest a quantity, not classes.
 _MANY_CLASSES = 50
@@ -33,7 +35,8 @@ _SCALER_BYTES = 40
 class Task:
     """An estimator and the data to train it on.
 
-    `estimator` is what is fitted: `model` itself, or a pipeline of a scaler and `model`.
+    `estimator` is what is fitted: `model` itself, or a pipeline of a scaler or an encoder of columns and
+    `model`.
     """
 
     estimator: Any
@@ -58,7 +61,7 @@ class Task:
         # A failure that concerns all rows is reported by their own training.
         with warnings.catch_warnings(), suppress(ValueError, TypeError, ArithmeticError, TimeoutError):
             warnings.simplefilter("ignore")
-            small.fit(self.X[rows], *labels)
+            small.fit(self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows], *labels)
         if str(getattr(last, "status_", "")) == "interrupted" or getattr(last, "interrupted_", False):
             raise KeyboardInterrupt
 
@@ -72,33 +75,41 @@ class Task:
 
 def prepare(
     source: str, name: str, parameters: dict[str, Any], *, scale: Scale, target: str | None,
-    drop: list[str] | None, format: str | None, quiet: bool = False,
+    drop: list[str] | None, format: str | None, quiet: bool = False, impute: bool = True,
+    encode: bool = True, category: list[str] | None = None,
 ) -> Task:  # fmt: skip
     """Read the data and make an estimator for them."""
     from sklearn.base import is_outlier_detector
 
     model = make_estimator(name, parameters)
     outliers = is_outlier_detector(model) or hasattr(model, "fit_predict")
-    table = read(source, target=target, drop=drop or (), format=format)
+    table = read_table(
+        source, target=target, drop=drop or (), format=format, impute=impute, encode=encode,
+        category=category or (), quiet=quiet,
+    )  # fmt: skip
     if table.y is None and not outliers:
         raise DataError(f"{source} has no target to train on.")
     if table.guessed and not quiet:
         role = "left out" if outliers else "the target"
         note(f"{source}: column {table.target!r} is {role} (--target names another)")
     if outliers:
-        table = Table(table.X, None, table.names, table.target, table.guessed)
+        table = replace(table, y=None)
     else:
         check_target(model, name, table, source)
     weights = parameters.get("class_weight")
     if weights not in (None, "balanced"):
         model.set_params(class_weight=_class_weights(weights, table.y))
     X = table.X
+    if isinstance(table, MixedTable):
+        if scale is Scale.none:
+            warn_if_unscaled(*numbers_of(table))
+        estimator = pipeline_of(table, model, scaler_of(scale, sparse=False), impute)
+        return Task(estimator, model, X, table.y, table)
     check_finite(table, source)
     if scale is Scale.none:
         warn_if_unscaled(X, table.names)
         return Task(model, model, X, table.y, table)
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
     if scale is Scale.minmax and sp.issparse(X):
         raise BadInput("--scale minmax would make a sparse matrix dense: use --scale maxabs")
@@ -107,16 +118,28 @@ def prepare(
             f"--scale {scale} stores numbers for each of the {X.shape[1]:,} features, more than memory "
             "allows: train without --scale"
         )
-    scaler = {
-        Scale.standard: StandardScaler(with_mean=not sp.issparse(X)),
+    scaler = scaler_of(scale, sparse=sp.issparse(X))
+    return Task(make_pipeline(scaler, model), model, X, table.y, table)
+
+
+def scaler_of(scale: Scale, *, sparse: bool) -> Any:
+    """The scaler of an option, not fitted; None for none."""
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+    if scale is Scale.none:
+        return None
+    scalers = {
+        Scale.standard: StandardScaler(with_mean=not sparse),
         Scale.minmax: MinMaxScaler(),
         Scale.maxabs: MaxAbsScaler(),
-    }[scale]
-    return Task(make_pipeline(scaler, model), model, X, table.y, table)
+    }
+    return scalers[scale]
 
 
 def check_finite(table: Table, source: str, before: int = 0) -> None:
     """Raise an error that names the first value that is not finite; `before` rows come before the table."""
+    if isinstance(table, MixedTable):  # whose cells were checked while they were read
+        return
     X = table.X
     if np.isfinite(X.data if sp.issparse(X) else X).all():
         return

@@ -56,6 +56,9 @@ def tune(
     scale: Annotated[
         Scaling, typer.Option(help="Scale the features; the scaler is stored in the model.")
     ] = Scaling.standard,
+    impute: o.Impute = True,
+    encode: o.Encode = True,
+    category: o.Category = None,
     kernel: Annotated[str, typer.Option(help="rbf, linear, laplacian, or auto to try all three.")] = "rbf",
     class_weight: Annotated[
         str | None, typer.Option(help="balanced, if all classes are equally important.", show_default=False)
@@ -111,11 +114,15 @@ def tune(
 
         from maxmargin import SVC, SVCCV, SVR, SVRCV
         from maxmargin.cli.models import set_feature_names
+        from maxmargin.cli.tables import columns_entry, encoded, read_table, with_encoder
         from maxmargin.cli.training_data import Task as Training
         from maxmargin.cli.training_data import check_finite, check_target
-        from maxmargin.data import DataError, read
+        from maxmargin.data import DataError
     with working("reading data"):
-        found = read(data, target=target, drop=drop or (), format=format)
+        found = read_table(
+            data, target=target, drop=drop or (), format=format, impute=impute, encode=encode,
+            category=category or (), quiet=json,
+        )  # fmt: skip
     if found.y is None:
         raise DataError(f"{data} has no target to train on.")
     if found.guessed and not json:
@@ -126,8 +133,10 @@ def tune(
     if task is Task.auto and not json:
         kind = "numbers (regression)" if numeric else f"{len(np.unique(y))} classes"
         note(f"the target holds {kind}; --task says otherwise")
+    encoder, X = encoded(found, str(scale), impute)
+    scaled = encoder is not None or scale is Scaling.none
     given: dict[str, Any] = {
-        "kernel": kernel, "scale": None if scale is Scaling.none else str(scale), "cv": _folds(cv, numeric),
+        "kernel": kernel, "scale": None if scaled else str(scale), "cv": _folds(cv, numeric),
         "scoring": scoring, "max_time": max_time, "n_jobs": n_jobs, "checkpoint": checkpoint,
         "progress": False if json else None,
     }  # fmt: skip
@@ -138,9 +147,9 @@ def tune(
     check_target(SVR() if numeric else SVC(), "svr" if numeric else "svc", found, data, tasks)
     check_scoring(scoring, SVR() if numeric else SVC(), y, tuned=True)
     with working("loading"):
-        Training(tuner, tuner, found.X, y, found).rehearse()
-    tuner.fit(found.X, y)
-    best = tuner.best_estimator_
+        Training(tuner, tuner, X, y, found).rehearse()
+    tuner.fit(X, y)
+    best = with_encoder(encoder, tuner.best_estimator_)
     set_feature_names(best, found.names)
     if model is not None:
         from maxmargin.persistence import save
@@ -156,13 +165,20 @@ def tune(
         from maxmargin.inspection import report as report_on
 
         with working("report"):
-            report_on(tuner, found.X, y, report)
+            report_on(tuner, X, y, report)
     result |= {
         name: str(file) if file is not None else None
         for name, file in (("model", model), ("plot", plot), ("report", report))
     }
     if json:
-        emit({**result, "best_params": tuner.best_params_, "interrupted": tuner.interrupted_})
+        emit(
+            {
+                **result,
+                **columns_entry(found),
+                "best_params": tuner.best_params_,
+                "interrupted": tuner.interrupted_,
+            }
+        )
     else:
         _print(tuner, result, y[rows], predicted, numeric)
     if tuner.interrupted_:

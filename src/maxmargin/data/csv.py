@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.data.limits import Limit
-from maxmargin.data.table import DataError, Table, Wanted, brief, first_repeated
+from maxmargin.data.table import DataError, NotNumbers, Table, Wanted, brief, first_repeated
 
 _CANNOT = re.compile(r"could not convert string '(.*)' to float64 at row (\d+), column (\d+)", re.DOTALL)
 _SHORT = re.compile(r"at row (\d+) with (\d+) columns")
@@ -42,12 +42,12 @@ class Layout:
 
 def layout_of(contents: bytes, where: str, limit: Limit) -> Layout:
     """The layout that the first line shows."""
-    lines = enumerate(_lines(contents))
+    lines = enumerate(lines_of(contents))
     at, first = next(((k, line.rstrip("\n")) for k, line in lines if line != "\n"), (0, ""))
     delimiter = next((d for d in ",;\t" if d in first), None)
     limit.check((first.count(delimiter or " ") + 1) * _COLUMN, "the names of the columns", where)
     cells = _cells(first, delimiter, where)
-    named = _are_names(cells)
+    named = are_names(cells)
     names = [c.strip() for c in cells] if named else [str(k) for k in range(len(cells))]
     twice = first_repeated(names)
     if twice is not None:
@@ -60,7 +60,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit, layout: Layo
 
     `layout` is that of a text of which these are some lines.
     """
-    _check_encoding(contents, where)
+    check_encoding(contents, where)
     longest = max(map(len, io.BytesIO(contents)), default=0)
     limit.check(longest * _CHARACTER, "the longest line", where)
     if layout is None:
@@ -77,7 +77,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit, layout: Layo
         "ndmin": 2,
     }
     if layout.skip and all(
-        line == "\n" for line in islice(_lines(contents), layout.skip, None)
+        line == "\n" for line in islice(lines_of(contents), layout.skip, None)
     ):  # only names
         return Table(np.empty((0, len(places))), None, names)
     X = _numbers(contents, places, names, where, options, layout.before)
@@ -90,7 +90,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit, layout: Layo
         empty = np.flatnonzero(labels == "")
         if len(empty):
             row = layout.before + int(empty[0]) + 1
-            raise DataError(f"{where}: row {row} has no value in the target column {brief(names[target])}.")
+            raise NotNumbers(f"{where}: row {row} has no value in the target column {brief(names[target])}.")
         y = wanted.labels(labels)
     return Table(
         X,
@@ -120,7 +120,7 @@ def write(table: Table, out: BinaryIO) -> None:
     text.detach()
 
 
-def _are_names(cells: list[str]) -> bool:
+def are_names(cells: list[str]) -> bool:
     """Whether the first line names the columns.
 
     Numbers and one label, in the first or the last cell, are data without names; consecutive integers (the
@@ -134,12 +134,13 @@ def _are_names(cells: list[str]) -> bool:
     return counted or len(text) > 1 or text[0] not in (0, len(cells) - 1)
 
 
-def _lines(contents: bytes) -> Iterator[str]:
+def lines_of(contents: bytes) -> Iterator[str]:
     """The lines of the text with uniform line ends, without a copy of the whole text."""
     return io.TextIOWrapper(io.BytesIO(contents), encoding="utf-8", newline=None)
 
 
-def _check_encoding(contents: bytes, where: str) -> None:
+def check_encoding(contents: bytes, where: str) -> None:
+    """Raise an error that names the first byte that is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     step = 1 << 20
     for start in range(0, len(contents), step):
@@ -158,7 +159,7 @@ def _longest_cell(contents: bytes, place: int, delimiter: str | None, where: str
     longest = 0
     try:
         for line in (
-            _lines(contents) if delimiter is None else csv.reader(_lines(contents), delimiter=delimiter)
+            lines_of(contents) if delimiter is None else csv.reader(lines_of(contents), delimiter=delimiter)
         ):
             cells = line.split() if isinstance(line, str) else line
             longest = max(longest, len(cells[place]) if place < len(cells) else 0)
@@ -187,7 +188,7 @@ def _numbers(
                 f"row {row}, column {brief(name)} contains {brief(cell)}, not a number: encode text as "
                 "numbers or leave the column out"
             )
-        raise DataError(f"{where}: {what} (--drop {brief(name)[1:-1]}).") from error
+        raise NotNumbers(f"{where}: {what} (--drop {brief(name)[1:-1]}).") from error
 
 
 def _load(
@@ -196,7 +197,7 @@ def _load(
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"(loadtxt: input|Input line \d+) contained no data")
-            found = np.loadtxt(_lines(contents), dtype=dtype, usecols=places, **options)
+            found = np.loadtxt(lines_of(contents), dtype=dtype, usecols=places, **options)
         return found if found.size else np.empty((0, len(places)), dtype)
     except ValueError as error:
         short = _SHORT.search(str(error))

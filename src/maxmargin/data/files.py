@@ -12,6 +12,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -49,6 +50,26 @@ _COMPRESSED: tuple[tuple[bytes, str, Any], ...] = (
     (b"\xfd7zXZ\x00", "xz", lzma.open),
 )
 _PAIR = re.compile(rb"^\s*\S+(\s+qid:\d+)?(\s+\d+:\S+)+\s*(#.*)?$")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The unpacked contents of a data file, which may be parsed more than once."""
+
+    data: bytes
+    kind: str
+    where: str
+    limit: Limit
+
+    def parse(self, wanted: Wanted) -> Table:
+        """The table of numbers in the contents."""
+        try:
+            table = _READ[self.kind](self.data, self.where, wanted, self.limit)
+        except MemoryError as error:
+            raise DataError(f"{self.where} does not fit into memory.") from error
+        if not table.X.shape[0]:
+            raise DataError(f"{self.where} has no rows of data.")
+        return table
 
 
 def read(
@@ -93,6 +114,13 @@ def read(
     DataError
         If the file is missing, damaged or too large, or a requested column is missing.
     """
+    return contents_of(source, format, memory).parse(Wanted(target, features, width, tuple(drop)))
+
+
+def contents_of(
+    source: str | os.PathLike[str] | BinaryIO, format: str | None = None, memory: float | None = None
+) -> Contents:
+    """Read and unpack a data file, and detect its format."""
     if format is not None and format not in FORMATS:
         raise DataError(f"Unknown format {format!r}: use one of {', '.join(FORMATS)}.")
     limit = Limit(memory)
@@ -101,13 +129,12 @@ def read(
         contents = _unpacked(_contents(source, where, limit), where, limit)
         if not contents or contents.isspace():
             raise DataError(f"{where} is empty.")
-        wanted = Wanted(target, features, width, tuple(drop))
-        table = table_of(contents, format or sniff(contents), where, wanted, limit)
+        kind = format or sniff(contents)
+        if kind in ("svmlight", "csv"):
+            contents = text_of(contents, where)
     except MemoryError as error:
         raise DataError(f"{where} does not fit into memory.") from error
-    if not table.X.shape[0]:
-        raise DataError(f"{where} has no rows of data.")
-    return table
+    return Contents(contents, str(kind), where, limit)
 
 
 def write(table: Table, file: str | os.PathLike[str], *, format: str | None = None) -> None:

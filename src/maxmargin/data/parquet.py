@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.data.limits import Limit
-from maxmargin.data.table import DataError, Table, Wanted, brief, first_repeated
+from maxmargin.data.table import DataError, NotNumbers, Table, Wanted, brief, first_repeated
 
 # Bytes per column in the schema of a file.
 _COLUMN = 1000
 
 
-def _pyarrow() -> Any:
+def pyarrow_for_tables() -> Any:
+    """pyarrow; raises `DataError` if it is not installed."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -29,7 +30,7 @@ def _pyarrow() -> Any:
 
 def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
     """Read a table; all features must be numbers without missing values."""
-    pa = _pyarrow()
+    pa = pyarrow_for_tables()
     damaged = _damaged(pa)
     try:
         file = pa.parquet.ParquetFile(io.BytesIO(contents))
@@ -64,7 +65,7 @@ def read(contents: bytes, where: str, wanted: Wanted, limit: Limit) -> Table:
 
 def blocks(path: str, where: str, wanted: Wanted, limit: Limit, size: int) -> Iterator[bytes] | None:
     """Small files with parts of a table, of about `size` bytes of numbers each, row group by row group."""
-    pa = _pyarrow()
+    pa = pyarrow_for_tables()
     try:
         file = pa.parquet.ParquetFile(path, pre_buffer=False)
         n, width = file.metadata.num_rows, max(1, file.metadata.num_columns)
@@ -94,7 +95,7 @@ def _damaged(pa: Any) -> tuple[type[Exception], ...]:
 
 def write(table: Table, out: BinaryIO) -> None:
     """Write one column per feature, and the target last."""
-    pa = _pyarrow()
+    pa = pyarrow_for_tables()
     limit = Limit()
     limit.check(8 * table.X.shape[0] * table.X.shape[1], "the table without its sparsity", "Parquet")
     limit.check(_COLUMN * table.X.shape[1], f"the names of {table.X.shape[1]:,} columns", "Parquet")
@@ -111,9 +112,23 @@ def _is_number(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
+def is_text(pa: Any, kind: Any) -> bool:
+    """Whether a type is text."""
+    view = getattr(pa.types, "is_string_view", lambda kind: False)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or view(kind))
+
+
+def is_simple(pa: Any, kind: Any) -> bool:
+    """Whether a type is numbers, truth values, dates, text, categories of these, or nothing."""
+    if pa.types.is_dictionary(kind):
+        return is_text(pa, kind.value_type) or _is_number(pa, kind.value_type)
+    others = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal, pa.types.is_null)
+    return is_text(pa, kind) or _is_number(pa, kind) or any(test(kind) for test in others)
+
+
 def _check_number(pa: Any, kind: Any, name: str, where: str) -> None:
     if not _is_number(pa, kind):
-        raise DataError(
+        raise NotNumbers(
             f"{where}: column {brief(name)} has type {brief(str(kind))[1:-1]}, not a numeric type: encode it "
             f"as numbers or leave it out (--drop {brief(name)[1:-1]})."
         )
@@ -121,7 +136,7 @@ def _check_number(pa: Any, kind: Any, name: str, where: str) -> None:
 
 def _numbers(column: Any, name: str, where: str) -> Any:
     if column.null_count:
-        raise DataError(
+        raise NotNumbers(
             f"{where}: column {brief(name)} has {column.null_count} empty cells: fill them in or leave the "
             f"column out (--drop {brief(name)[1:-1]})."
         )
@@ -131,7 +146,7 @@ def _numbers(column: Any, name: str, where: str) -> Any:
 def _labels(pa: Any, column: Any, name: str, where: str, wanted: Wanted, limit: Limit) -> Any:
     """A target column as numbers or text."""
     if column.null_count:
-        raise DataError(f"{where}: the target column {brief(name)} has {column.null_count} empty cells.")
+        raise NotNumbers(f"{where}: the target column {brief(name)} has {column.null_count} empty cells.")
     if pa.types.is_dictionary(column.type):
         found = column.unify_dictionaries().combine_chunks()
         found = found.chunk(0) if isinstance(found, pa.ChunkedArray) else found

@@ -20,6 +20,10 @@ class DataError(ValueError):
     """An error in a data file; the message says where it is and how to correct it."""
 
 
+class NotNumbers(DataError):
+    """Cells that are not numbers, or empty: a table that `maxmargin.data.mixed` can read."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Samples with their names and targets.

@@ -27,7 +27,8 @@ from maxmargin.estimators.model import KernelModel, configured
 from maxmargin.kernels.functions import opaque
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.persistence.libsvm_text import KERNELS, Text, parse
-from maxmargin.persistence.store import check_storable, chosen
+from maxmargin.persistence.models import check_class
+from maxmargin.persistence.store import chosen
 
 # svm_type of LIBSVM -> class; the first of a kind is the one that a file becomes.
 PAIRS = {"c_svc": ("SVC", "IncrementalSVC"), "nu_svc": ("NuSVC",)}
@@ -225,7 +226,7 @@ def save_libsvm(estimator: Any, file: File) -> None:
     [b'svm_type c_svc', b'kernel_type linear', b'nr_class 2']
     """
     estimator = chosen(estimator)
-    check_storable(estimator, WRITABLE)
+    check_class(estimator, WRITABLE)
     name = type(estimator).__name__
     svm_type = next(t for t, names in {**PAIRS, **SINGLE}.items() if name in names)
     if estimator.kernel not in KERNELS.values():

@@ -6,13 +6,17 @@ fields beside those of all estimators.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._sklearn import output_of, validate_parameters
 from maxmargin.persistence.estimators import ESTIMATORS, LARGEST
 from maxmargin.persistence.scalers import SCALERS
 from maxmargin.persistence.schema import Entry, NumberField, PerRowField, Sizes, Stored, Values
+from maxmargin.persistence.tables import TABLES
 from maxmargin.persistence.values import (
     Refused,
     decode,
@@ -22,14 +26,31 @@ from maxmargin.persistence.values import (
     encode_labels,
 )
 
-ENTRIES: dict[str, Entry] = {**ESTIMATORS, **SCALERS}
-# Containers that `set_output` of a scaler accepts.
-_OUTPUTS = ("default", "pandas", "polars")
+#: What may come before an estimator, or be a part of a ColumnTransformer.
+TRANSFORMERS: dict[str, Entry] = {**SCALERS, **TABLES}
+#: Steps of a pipeline before an estimator; a ColumnTransformer may besides be the first.
+BEFORE = (*SCALERS, "SimpleImputer")
+ENTRIES: dict[str, Entry] = {**ESTIMATORS, **TRANSFORMERS}
+#: Containers that `set_output` of a transformer accepts.
+OUTPUTS = ("default", "pandas", "polars")
 
 
 def class_of(name: str) -> Any:
     """The class behind a name of `ENTRIES`."""
     return getattr(import_module(ENTRIES[name].module), name)
+
+
+def check_class(estimator: Any, names: Collection[str]) -> None:
+    """Whether the estimator is fitted and exactly of one of the classes."""
+    name = type(estimator).__name__
+    if name not in names or type(estimator) is not class_of(name):
+        if name in names and hasattr(estimator, "to_local"):
+            raise TypeError(f"{name} of maxmargin.dask cannot be stored: store what its to_local() returns.")
+        raise TypeError(
+            f"{name} cannot be stored: only {', '.join(names)} and pipelines that end in one can. Pickle or "
+            "skops may be able to."
+        )
+    check_is_fitted(estimator)
 
 
 def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
@@ -46,7 +67,7 @@ def describe(estimator: Any, prefix: str, arrays: Stored) -> dict[str, Any]:
             key: encode(value, f"The parameter {key} of {name}")
             for key, value in sorted(estimator.get_params(deep=False).items())
         },
-        "n_features": int(estimator.n_features_in_),
+        "n_features": int(getattr(estimator, "n_features_in_", 1)),  # of text there is one column
         "values": values,
     }
     for key, field in entry.fields.items():
@@ -97,7 +118,11 @@ def restore(record: Any, prefix: str, arrays: Stored) -> Any:
     if "feature_names" in record:
         estimator.feature_names_in_ = decode_names(record["feature_names"], d)
     if "output" in record:
-        if name not in SCALERS or record["output"] not in _OUTPUTS:
+        if (
+            name not in TRANSFORMERS
+            or not hasattr(estimator, "set_output")
+            or record["output"] not in OUTPUTS
+        ):
             raise Refused("an unknown output container")
         estimator.set_output(transform=record["output"])
     entry.finish(estimator, found, sizes)
@@ -110,7 +135,8 @@ def _with_parameters(name: str, stored: Any) -> Any:
     if not isinstance(stored, dict) or not set(stored) <= set(estimator.get_params(deep=False)):
         raise Refused(f"parameters that {name} does not have")
     parameters = {key: decode(value, f"a parameter {key!r}") for key, value in stored.items()}
-    if any(isinstance(value, float) and value != value for value in parameters.values()):
+    numbers = [value for key, value in parameters.items() if key not in ENTRIES[name].may_be_nan]
+    if any(isinstance(value, float) and value != value for value in numbers):
         raise Refused("a parameter that is NaN")
     estimator.set_params(**{**ENTRIES[name].earlier, **parameters})
     validate_parameters(estimator)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from maxmargin._files import File, writing
@@ -23,10 +24,11 @@ from maxmargin.kernels.functions import opaque
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.parts import Constant, KernelFunction, Named, Sum
 from maxmargin.persistence.estimators import ESTIMATORS
+from maxmargin.persistence.models import BEFORE, check_class
+from maxmargin.persistence.onnx_columns import features, of_numbers
 from maxmargin.persistence.onnx_graph import Graph
 from maxmargin.persistence.onnx_probabilities import probabilities
-from maxmargin.persistence.scalers import SCALERS
-from maxmargin.persistence.store import check_storable, chosen
+from maxmargin.persistence.store import chosen
 
 # Largest size in bytes of a matrix of float64 in a graph: that of an ONNX file.
 _LARGEST = 1 << 31
@@ -39,8 +41,9 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     ----------
     estimator : object
         A fitted estimator of maxmargin, a pipeline of scikit-learn's `StandardScaler`, `MinMaxScaler`,
-        `MaxAbsScaler`, `RobustScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`, `SVCCV`
-        or other tuner.
+        `MaxAbsScaler`, `RobustScaler`, `SimpleImputer` and "passthrough" that ends in one, or a fitted
+        `SVMSearchCV`, `SVCCV` or other tuner. The pipeline may begin with a `ColumnTransformer` of these,
+        `OneHotEncoder` and `OrdinalEncoder`.
     file : path or binary file object, default=None
         Where to write the model, if anywhere.
     dtype : {np.float32, np.float64}, default=np.float32
@@ -53,15 +56,18 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     onnx.ModelProto
         Input ``X`` of shape (n_samples, n_features), dense; outputs ``label`` and ``decision_function``, of a
         classifier with `predict_proba` also ``probabilities``; of a regression ``variable`` of shape
-        (n_samples,), the predicted targets.
+        (n_samples,), the predicted targets. With a `ColumnTransformer` there is one input for each of its
+        columns, with its name and of shape (n_samples, 1): numbers (NaN where there is no value; days since
+        the beginning of 1970 for dates) or texts ("" where there is no value).
 
     Raises
     ------
     ImportError
         Without the package `onnx`.
     ValueError
-        For precomputed kernels and functions, and if the support vectors, which are dense in the graph, take
-        more than 2 GiB in float64 (ONNX files are at most that large).
+        For precomputed kernels and functions, for columns of text that are split into words, and if the
+        support vectors, which are dense in the graph, take more than 2 GiB in float64 (ONNX files are at most
+        that large).
 
     Examples
     --------
@@ -79,10 +85,11 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     estimator = chosen(estimator)
     named = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
     steps: list[Any] = [step for _, step in named if step not in (None, "passthrough")]
+    encoder = steps.pop(0) if steps and isinstance(steps[0], ColumnTransformer) else None
     for step in steps[:-1]:
-        check_storable(step, tuple(SCALERS))
+        check_class(step, BEFORE)
     last = steps[-1] if steps else estimator
-    check_storable(last, tuple(ESTIMATORS))
+    check_class(last, tuple(ESTIMATORS))
     own = isinstance(last.kernel, KernelFunction) and (last.kernel.own or isinstance(last.kernel, Constant))
     if last.kernel == "precomputed" or opaque(last.kernel) or own:
         kernel = "'precomputed'" if last.kernel == "precomputed" else "a function"
@@ -90,10 +97,10 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
             f"A model whose kernel is {kernel} cannot be exported: ONNX has no operator for it. Use "
             "one of the kernels linear, poly, rbf, sigmoid, laplacian, or sums and products of them."
         )
-    graph = Graph(dtype, int(steps[0].n_features_in_))
-    X = "X"
+    graph = Graph(dtype, int(steps[0].n_features_in_), prefix="" if encoder is None else "/")
+    X = "X" if encoder is None else features(graph, encoder)
     for step in steps[:-1]:
-        X = _scale(graph, step, X)
+        X = of_numbers(graph, step, X)
     _TRANSLATE[type(last).__name__](graph, last, X)
     model = graph.finish()
     if file is not None:
@@ -102,31 +109,7 @@ def to_onnx(estimator: Any, file: File | None = None, *, dtype: DTypeLike = np.f
     return model
 
 
-# -- scalers and kernels -----------------------------------------------------------------------------
-
-
-def _scale(graph: Graph, scaler: Any, X: str) -> str:
-    name = type(scaler).__name__
-    if name == "StandardScaler":
-        if scaler.with_mean:
-            X = graph.add("Sub", X, graph.real(scaler.mean_))
-        return graph.add("Div", X, graph.real(scaler.scale_)) if scaler.with_std else X
-    if name == "RobustScaler":
-        if scaler.with_centering:
-            X = graph.add("Sub", X, graph.real(scaler.center_))
-        return graph.add("Div", X, graph.real(scaler.scale_)) if scaler.with_scaling else X
-    if name == "MaxAbsScaler":
-        X = graph.add("Div", X, graph.real(scaler.scale_))
-        return graph.add("Clip", X, graph.real(-1.0), graph.real(1.0)) if _clips(scaler) else X
-    X = graph.add("Add", graph.add("Mul", X, graph.real(scaler.scale_)), graph.real(scaler.min_))
-    if not scaler.clip:
-        return X
-    low, high = scaler.feature_range
-    return graph.add("Clip", X, graph.real(low), graph.real(high))
-
-
-def _clips(scaler: Any) -> bool:
-    return bool(getattr(scaler, "clip", False))  # an option of newer versions of scikit-learn
+# -- kernels -----------------------------------------------------------------------------------------
 
 
 def _kernel(graph: Graph, model: KernelModel, X: str) -> str:

@@ -212,6 +212,8 @@ class Entry:
         Returns the values, by name, that are not attributes of an estimator to be stored.
     earlier : dict
         Parameters that files of earlier versions do not have, with what these versions did.
+    may_be_nan : frozenset of str
+        Parameters that may be NaN.
     """
 
     module: str
@@ -221,3 +223,4 @@ class Entry:
     labels: str | None = None
     begin: Callable[[Any], Values] = lambda estimator: {}
     earlier: Mapping[str, Any] = field(default_factory=dict)
+    may_be_nan: frozenset[str] = frozenset()

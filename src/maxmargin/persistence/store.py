@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._files import File, writing
 from maxmargin._sklearn import validate_step_names
 from maxmargin.persistence import native
+from maxmargin.persistence.columns import describe_columns, restore_columns, width_of
 from maxmargin.persistence.estimators import ESTIMATORS
-from maxmargin.persistence.models import class_of, describe, restore
-from maxmargin.persistence.scalers import SCALERS
+from maxmargin.persistence.models import BEFORE, TRANSFORMERS, check_class, describe, restore
 from maxmargin.persistence.schema import Stored
 from maxmargin.persistence.streams import ModelFileError, name_of, reading
 from maxmargin.persistence.values import Refused
 
-_ESTIMATORS, _SCALERS = tuple(ESTIMATORS), tuple(SCALERS)
+_ESTIMATORS = tuple(ESTIMATORS)
 _MOST_STEPS = 100
 
 
@@ -31,8 +32,10 @@ def save(estimator: Any, file: File) -> None:
     ----------
     estimator : object
         A fitted estimator of maxmargin, a pipeline of scikit-learn's `StandardScaler`, `MinMaxScaler`,
-        `MaxAbsScaler`, `RobustScaler` and "passthrough" that ends in one, or a fitted `SVMSearchCV`, `SVCCV`
-        or other tuner, of which `best_estimator_` is stored, with its calibrator.
+        `MaxAbsScaler`, `RobustScaler`, `SimpleImputer` and "passthrough" that ends in one, or a fitted
+        `SVMSearchCV`, `SVCCV` or other tuner, of which `best_estimator_` is stored, with its calibrator. The
+        pipeline may begin with a `ColumnTransformer` of these, `OneHotEncoder`, `OrdinalEncoder`,
+        `TfidfVectorizer` and `maxmargin.data.columns.ColumnValues`.
     file : path or binary file object
         The file to write.
 
@@ -64,7 +67,7 @@ def save(estimator: Any, file: File) -> None:
     if isinstance(estimator, Pipeline):
         content: dict[str, Any] = {"pipeline": _describe_steps(estimator, arrays)}
     else:
-        check_storable(estimator, _ESTIMATORS)
+        check_class(estimator, _ESTIMATORS)
         content = {"model": describe(estimator, "", arrays)}
     with writing(file) as stream:
         native.write(stream, content, arrays)
@@ -100,8 +103,8 @@ def load(file: File) -> Any:
     try:
         if set(content) == {"model"}:
             record = content["model"]
-            if isinstance(record, dict) and record.get("class") in _SCALERS:
-                raise Refused("a scaler instead of an estimator")
+            if isinstance(record, dict) and record.get("class") in tuple(TRANSFORMERS):
+                raise Refused("a scaler or encoder instead of an estimator")
             estimator = restore(record, "", arrays)
         elif set(content) == {"pipeline"}:
             estimator = _restore_steps(content["pipeline"], arrays)
@@ -133,19 +136,6 @@ def chosen(estimator: Any) -> Any:
     return estimator
 
 
-def check_storable(estimator: Any, names: tuple[str, ...]) -> None:
-    """Whether the estimator is fitted and exactly of one of the classes."""
-    name = type(estimator).__name__
-    if name not in names or type(estimator) is not class_of(name):
-        if name in names and hasattr(estimator, "to_local"):
-            raise TypeError(f"{name} of maxmargin.dask cannot be stored: store what its to_local() returns.")
-        raise TypeError(
-            f"{name} cannot be stored: only {', '.join(names)} and pipelines that end in one can. Pickle or "
-            "skops may be able to."
-        )
-    check_is_fitted(estimator)
-
-
 def _describe_steps(pipeline: Pipeline, arrays: Stored) -> dict[str, Any]:
     options = {key: getattr(pipeline, key, None) for key in ("memory", "transform_input")}
     for key, value in options.items():
@@ -159,7 +149,10 @@ def _describe_steps(pipeline: Pipeline, arrays: Stored) -> dict[str, Any]:
         if step in (None, "passthrough") and not last:
             steps.append([name, "passthrough"])
             continue
-        check_storable(step, _ESTIMATORS if last else _SCALERS)
+        if isinstance(step, ColumnTransformer) and k == 0 and not last:
+            steps.append([name, describe_columns(step, f"{k}/", arrays)])
+            continue
+        check_class(step, _ESTIMATORS if last else BEFORE)
         steps.append([name, describe(step, f"{k}/", arrays)])
     return {"steps": steps, "verbose": bool(pipeline.verbose)}
 
@@ -179,14 +172,17 @@ def _restore_steps(record: Any, arrays: Stored) -> Pipeline:
         if step == "passthrough" and not last:
             found.append((name, step))
             continue
-        if not isinstance(step, dict) or step.get("class") not in (_ESTIMATORS if last else _SCALERS):
+        if isinstance(step, dict) and step.get("class") == "ColumnTransformer" and k == 0 and not last:
+            estimator = restore_columns(step, f"{k}/", arrays)
+        elif not isinstance(step, dict) or step.get("class") not in (_ESTIMATORS if last else BEFORE):
             raise Refused(
                 "a pipeline step that is not a scaler, or a last step that is not an estimator of maxmargin"
             )
-        estimator = restore(step, f"{k}/", arrays)
+        else:
+            estimator = restore(step, f"{k}/", arrays)
         if d is not None and estimator.n_features_in_ != d:
             raise Refused("steps of a pipeline with different numbers of features")
-        d = estimator.n_features_in_
+        d = estimator.n_features_in_ if last else width_of(estimator)
         found.append((name, estimator))
     pipeline = Pipeline(found, verbose=verbose)
     validate_step_names(pipeline)

@@ -12,6 +12,7 @@ from maxmargin.kernels.parts import KernelFunction
 from maxmargin.persistence.kernels import decode_kernel, encode_kernel
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_TYPES: dict[str, Any] = {"float64": np.float64, "float32": np.float32}
 _LABELS: tuple[str, ...] = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _LABELS += ("float16", "float32", "float64", "bool", "str", "object")
 # An array of strings gives each the room of the longest: one long label among many would fill the memory.
@@ -27,8 +28,10 @@ def encode(value: Any, what: str) -> Any:
 
     Infinity and NaN, which JSON does not have, become ``{"float": "inf"}``; lists, tuples and dicts
     ``{"list": [...]}``, ``{"tuple": [...]}`` and ``{"dict": [[key, value], ...]}``, kernels that are objects
-    ``{"kernel": ...}``.
+    ``{"kernel": ...}``, and the types of numbers ``{"dtype": "float64"}``.
     """
+    if isinstance(value, type) and value in _TYPES.values():
+        return {"dtype": np.dtype(value).name}
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray) and value.ndim == 1:
@@ -62,6 +65,8 @@ def decode(value: Any, what: str) -> Any:
         tag, content = next(iter(value.items()))
         if tag == "float" and isinstance(content, str) and content in _INFINITE:
             return _INFINITE[content]
+        if tag == "dtype" and isinstance(content, str) and content in _TYPES:
+            return _TYPES[content]
         if tag == "kernel":
             try:
                 return decode_kernel(content)
