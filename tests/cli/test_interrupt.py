@@ -59,11 +59,11 @@ def press_ctrl_c(folder, arguments, when):
     return Ended(code, [line for line in lines if line], pressed)
 
 
-@pytest.fixture
-def hard(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 20))
-    y = (X[:, 0] + rng.normal(size=3000) > 0).astype(int)
+@pytest.fixture(params=[3000])
+def hard(tmp_path, request):
+    rng, n = np.random.default_rng(0), request.param
+    X = rng.normal(size=(n, 20))
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
     np.savez(tmp_path / "hard.npz", X=X, y=y)
     return tmp_path
 
@@ -105,6 +105,7 @@ def test_cross_validation_in_train_gives_the_score_of_the_folds_that_are_done(ha
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("hard", [40_000], indirect=True)  # less is tuned before anybody can press a key
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_tune_keeps_the_best_parameters_so_far(hard, workers):
     arguments = ["tune", "hard.npz", "m.mm", "--no-plot", "--kernel", "auto", "-j", workers]

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_X_y, compute_class_weight
 from sklearn.utils.validation import check_array
 
+from maxmargin._sklearn import validate_parameters
 from maxmargin._types import Floats
 from maxmargin.estimators._incremental import BaseIncremental
 from maxmargin.estimators._validation import any_weights
@@ -78,7 +79,7 @@ def leave_one_out(
     if method not in methods:
         name = type(estimator).__name__
         raise ValueError(f"method={method!r} is not possible for {name}: use one of {', '.join(methods)}.")
-    estimator._validate_params()
+    validate_parameters(estimator)
     if not np.isfinite(estimator.C):
         raise ValueError(
             "C is infinite, and without a row a hard margin may be another problem altogether: use a large "
