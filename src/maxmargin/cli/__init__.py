@@ -16,10 +16,15 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
     try:
         from maxmargin.cli import app
+
+        code = app.main(arguments)
     except KeyboardInterrupt:  # before there is anything that could handle it
         print("maxmargin: interrupted", file=sys.stderr)
-        sys.exit(130)
-    app.main(arguments)
+        code = 130
+    # An interrupt that passed through code made by `exec`, as that of dataclasses is, would make Python end
+    # with the signal in place of the code, although it was handled: the next `exec` clears that mark.
+    exec("")
+    sys.exit(code)
 
 
 __all__ = ["main"]

@@ -84,14 +84,14 @@ for command in (demo, tune, report, train, predict, search, solvers, compare, co
     app.command(cls=Command)(_accept_closed_pipe(command))
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command line.
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code.
 
     Bad input (a wrong option, a missing file, unsuitable data) ends with exit code 2 and one line on the
     standard error; Ctrl-C ends with exit code 130.
     """
     warnings.showwarning = show_warning
-    sys.exit(run(arguments))
+    return run(arguments)
 
 
 def run(arguments: list[str] | None = None) -> int:
