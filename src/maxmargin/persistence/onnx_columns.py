@@ -19,7 +19,7 @@ from maxmargin.persistence.models import TRANSFORMERS, check_class
 from maxmargin.persistence.onnx_graph import Graph
 from maxmargin.persistence.scalers import SCALERS
 
-# A text that is no category.
+# A text that is not among the categories.
 _UNKNOWN = "\x00 no category"
 
 
